@@ -7,30 +7,44 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/layers/convolutions/conv2d.h"
+#include "lacuna/layers/linear.h"
 
 namespace lacuna {
 namespace {
 
+// Why a convolution has no product in int8; empty: it has one.
+std::string reason_against(const Conv2d& layer) {
+  const Conv2d::Options& o = layer.options();
+  if (o.groups != 1) return fmt::format("its convolution has {} groups", o.groups);
+  if (o.in_channels % kInt8Group == 0) return "";
+  return fmt::format("its {} input channels are no multiple of {}", o.in_channels, kInt8Group);
+}
+
 std::vector<Int8Candidate> product_weights(Module& model) {
-  std::map<const Parameter*, Linear*> linear;
+  std::map<const Parameter*, AffineLayer*> layers;
   std::map<const Parameter*, int> uses;
   for (Module* module : model.modules()) {
-    auto* layer = dynamic_cast<Linear*>(module);
-    if (layer != nullptr) linear[layer->weight().get()] = layer;
+    auto* layer = dynamic_cast<AffineLayer*>(module);
+    const bool has_int8 =
+        dynamic_cast<Linear*>(module) != nullptr || dynamic_cast<Conv2d*>(module) != nullptr;
+    if (has_int8) layers[layer->weight().get()] = layer;
     for (const auto& [name, parameter] : module->own_parameters()) ++uses[parameter.get()];
   }
   std::vector<Int8Candidate> all;
   for (const ParameterPtr& parameter : model.parameters()) {
     if (parameter->use != WeightUse::Linear && parameter->use != WeightUse::Convolution) continue;
     Int8Candidate candidate{.weight = parameter};
-    const auto found = linear.find(parameter.get());
-    if (found == linear.end()) {
-      candidate.reason = "only linear layers have a product in int8";
+    const auto found = layers.find(parameter.get());
+    if (found == layers.end()) {
+      candidate.reason = "only linear layers and convolutions of images have a product in int8";
     } else if (uses[parameter.get()] > 1) {
       candidate.reason = "its weight is shared";
-    } else {
-      candidate.layer = found->second;
+    } else if (const auto* convolution = dynamic_cast<const Conv2d*>(found->second)) {
+      candidate.reason = reason_against(*convolution);
     }
+    if (candidate.reason.empty()) candidate.layer = found->second;
     all.push_back(candidate);
   }
   return all;
@@ -41,11 +55,10 @@ std::string names_of(const std::vector<Int8Candidate>& all) {
   for (const Int8Candidate& candidate : all) {
     if (candidate.layer != nullptr) names.push_back(candidate.weight->name());
   }
-  if (names.empty()) return "the model has no linear layer of its own weight";
+  if (names.empty()) return "the model has no layer whose product can be in int8";
   const size_t more = names.size() > 8 ? names.size() - 8 : 0;
   names.resize(names.size() - more);
-  return "linear layers have " + join(names, ", ") +
-         (more > 0 ? fmt::format(" and {} more", more) : "");
+  return "there are " + join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 void keep_ends(std::vector<Int8Candidate>& all) {
@@ -92,7 +105,7 @@ std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions&
   if (has_some) return all;
   throw ConfigError(fmt::format(
       "there is nothing to quantize: without param_filter the first and the last layer stay "
-      "float32, and convolutions always do; {}",
+      "float32; {}",
       names_of(all)));
 }
 

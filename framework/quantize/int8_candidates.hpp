@@ -4,16 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/quantize/quantize_options.hpp"
-#include "lacuna/layers/linear.h"
 
 namespace lacuna {
 
 /// A weight that is multiplied with, in the order of the model.
 struct Int8Candidate {
   ParameterPtr weight;
-  Linear* layer = nullptr;  ///< null: another kind of layer
+  /// A Linear or a Conv2d that can run in int8; null: another layer.
+  AffineLayer* layer = nullptr;
   std::string reason = {};  ///< why it stays float32; empty: it is quantized
 };
 

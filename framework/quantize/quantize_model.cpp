@@ -23,7 +23,7 @@ MaskSet mask_of(const Parameter& weight) {
 
 Tensor rounded_to(const std::vector<float>& scales, const Tensor& weight) {
   Tensor rounded = Tensor::empty(weight.shape());
-  const auto columns = static_cast<size_t>(weight.shape()[1]);
+  const auto columns = static_cast<size_t>(matrix_columns(weight.shape()));
   const std::span<const float> from = weight.storage();
   const std::span<float> into = rounded.mutable_storage();
   for (size_t i = 0; i < from.size(); ++i) into[i] = on_grid(from[i], scales[i / columns]);
@@ -42,7 +42,7 @@ void keep_dead_inputs(const InputGram& gram, const Tensor& rounded, const MaskSe
 
 double clipped_share(const Tensor& weight, const std::vector<float>& scales, int64_t nnz) {
   const std::span<const float> values = weight.storage();
-  const auto columns = static_cast<size_t>(weight.shape()[1]);
+  const auto columns = static_cast<size_t>(matrix_columns(weight.shape()));
   int64_t clipped = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const float reach = scales[i / columns] * (static_cast<float>(kGridSteps) + 0.5f);
@@ -73,7 +73,7 @@ class Quantizer {
                               ? by_gptq(layer, weight, mask, quantized)
                               : by_rounding(weight, quantized);
     mask.positions().for_each([&](int64_t i) {
-      const auto row = static_cast<size_t>(i / weight.shape()[1]);
+      const auto row = static_cast<size_t>(i / matrix_columns(weight.shape()));
       quantized.values.push_back(grid_step(result.data()[i], scales[row]));
     });
     parameter.assign(result);
@@ -93,8 +93,8 @@ class Quantizer {
  private:
   static Tensor by_rounding(const Tensor& weight, QuantizedLayer& quantized) {
     Tensor rounded = rounded_to(quantized.scales, weight);
-    quantized.relative_error =
-        relative_output_error(weight, rounded, InputGram::of_independent(weight.shape()[1]));
+    quantized.relative_error = relative_output_error(
+        weight, rounded, InputGram::of_independent(matrix_columns(weight.shape())));
     return rounded;
   }
 

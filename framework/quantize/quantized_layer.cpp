@@ -53,6 +53,21 @@ QuantizedLayer read_layer(const StateDict& all, const std::string& weight) {
   return layer;
 }
 
+// The positions of a weight, which the values are those of.
+Positions positions_of(const QuantizedLayer& quantized, const Parameter& weight) {
+  const Pattern& pattern = *weight.pattern();
+  Positions positions = pattern.is_dense() ? Positions::all(pattern.shape()) : pattern.positions();
+  if (positions.count() != static_cast<int64_t>(quantized.values.size())) {
+    refuse_layer(quantized.weight, fmt::format("there are {} int8 values for {} positions",
+                                               quantized.values.size(), positions.count()));
+  }
+  if (static_cast<int64_t>(quantized.scales.size()) != pattern.shape()[0]) {
+    refuse_layer(quantized.weight, fmt::format("there are {} scales for {} outputs",
+                                               quantized.scales.size(), pattern.shape()[0]));
+  }
+  return positions;
+}
+
 }  // namespace
 
 StateDict state_of(const std::vector<QuantizedLayer>& layers) {
@@ -85,22 +100,31 @@ std::vector<QuantizedLayer> quantized_layers(const StateDict& state) {
 
 std::shared_ptr<const Int8Linear> int8_linear_of(const QuantizedLayer& quantized,
                                                  const Linear& layer) {
-  const Parameter& weight = *layer.weight();
-  const Pattern& pattern = *weight.pattern();
-  const Positions positions =
-      pattern.is_dense() ? Positions::all(pattern.shape()) : pattern.positions();
-  if (positions.count() != static_cast<int64_t>(quantized.values.size())) {
-    refuse_layer(quantized.weight, fmt::format("there are {} int8 values for {} positions",
-                                               quantized.values.size(), positions.count()));
-  }
-  if (static_cast<int64_t>(quantized.scales.size()) != pattern.shape()[0]) {
-    refuse_layer(quantized.weight, fmt::format("there are {} scales for {} outputs",
-                                               quantized.scales.size(), pattern.shape()[0]));
-  }
+  const Positions positions = positions_of(quantized, *layer.weight());
+  const Shape& shape = layer.weight()->shape();
   auto made = std::make_shared<Int8Linear>();
   made->name = quantized.weight;
-  made->weight = int8_matrix(pattern.shape()[0], pattern.shape()[1], positions.row_begin(),
-                             positions.column(), quantized.values);
+  made->weight =
+      int8_matrix(shape[0], shape[1], positions.row_begin(), positions.column(), quantized.values);
+  made->weight_scales = quantized.scales;
+  if (layer.bias() != nullptr) made->bias = layer.bias()->to_dense().to_vector();
+  made->input = quantized.input;
+  return made;
+}
+
+std::shared_ptr<const Int8ConvolutionLayer> int8_convolution_of(const QuantizedLayer& quantized,
+                                                                const Conv2d& layer) {
+  const Positions positions = positions_of(quantized, *layer.weight());
+  const Conv2d::Options& o = layer.options();
+  if (o.groups != 1 || o.in_channels % kInt8Group != 0) {
+    refuse_layer(quantized.weight, "the model's convolution has no product in int8");
+  }
+  auto made = std::make_shared<Int8ConvolutionLayer>();
+  made->name = quantized.weight;
+  made->weight = int8_filter(o.out_channels, o.in_channels, o.kernel.height * o.kernel.width,
+                             positions.row_begin(), positions.column(), quantized.values);
+  made->window = {
+      .kernel = o.kernel, .stride = o.stride, .padding = o.padding, .dilation = o.dilation};
   made->weight_scales = quantized.scales;
   if (layer.bias() != nullptr) made->bias = layer.bias()->to_dense().to_vector();
   made->input = quantized.input;
@@ -108,15 +132,21 @@ std::shared_ptr<const Int8Linear> int8_linear_of(const QuantizedLayer& quantized
 }
 
 void run_in_int8(Module& model, const StateDict& state) {
-  std::map<std::string, Linear*> layers;
+  std::map<std::string, Module*> layers;
   for (Module* module : model.modules()) {
-    auto* layer = dynamic_cast<Linear*>(module);
-    if (layer != nullptr) layers[layer->weight()->name()] = layer;
+    const auto* layer = dynamic_cast<const AffineLayer*>(module);
+    if (layer != nullptr) layers[layer->weight()->name()] = module;
   }
   for (const QuantizedLayer& quantized : quantized_layers(state)) {
     const auto found = layers.find(quantized.weight);
-    if (found == layers.end()) refuse_layer(quantized.weight, "the model has no such linear layer");
-    found->second->run_in_int8(int8_linear_of(quantized, *found->second));
+    Module* module = found == layers.end() ? nullptr : found->second;
+    if (auto* linear = dynamic_cast<Linear*>(module)) {
+      linear->run_in_int8(int8_linear_of(quantized, *linear));
+    } else if (auto* convolution = dynamic_cast<Conv2d*>(module)) {
+      convolution->run_in_int8(int8_convolution_of(quantized, *convolution));
+    } else {
+      refuse_layer(quantized.weight, "the model has no such linear layer or convolution");
+    }
   }
 }
 

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/autograd/ops/int8_convolution.hpp"
 #include "lacuna/framework/autograd/ops/int8_linear.hpp"
 #include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/linear.h"
 
 namespace lacuna {
@@ -34,9 +36,12 @@ std::vector<QuantizedLayer> quantized_layers(const StateDict& state);
 /// the values are not as many as the positions, or scales as outputs.
 std::shared_ptr<const Int8Linear> int8_linear_of(const QuantizedLayer& quantized,
                                                  const Linear& layer);
+std::shared_ptr<const Int8ConvolutionLayer> int8_convolution_of(const QuantizedLayer& quantized,
+                                                                const Conv2d& layer);
 
-/// Makes the layers of a model run in int8 (Linear::run_in_int8), as a state says that state_of
-/// gave. *Errors:* CheckpointError, also for a layer that the model does not have.
+/// Makes the layers of a model run in int8 (Linear::run_in_int8, Conv2d::run_in_int8), as a state
+/// says that state_of gave. *Errors:* CheckpointError, also for a layer that the model does not
+/// have.
 void run_in_int8(Module& model, const StateDict& state);
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lacuna/framework/autograd/ops/convolution.h"
+#include "lacuna/framework/autograd/ops/int8_convolution.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/layers/convolutions/convolution_parts.hpp"
@@ -54,6 +55,7 @@ int64_t Conv2d::uses_per_weight(const Shape& example) const {
 }
 
 Variable Conv2d::forward(const Variable& input) {
+  if (int8_ != nullptr) return int8_conv2d(input, int8_);
   return conv2d(input, weight(), bias_variable(),
                 {.stride = options_.stride,
                  .padding = options_.padding,

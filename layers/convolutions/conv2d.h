@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/nn/affine_layer.h"
 
 namespace lacuna {
+
+struct Int8ConvolutionLayer;
 
 /// y = w ∗ x + b. *Shapes:* [batch, in_channels, height, width] → [batch, out_channels, …];
 /// parameters `weight` [out_channels, in_channels / groups, kernel height, kernel width] and `bias`
@@ -41,12 +45,20 @@ class Conv2d final : public AffineLayer {
   const ConvolutionAlgorithms& algorithms() const { return algorithms_; }
   void set_algorithms(const ConvolutionAlgorithms& algorithms) { algorithms_ = algorithms; }
 
+  /// Products run in int8 from now on, and are not recorded: the layer is for inference.
+  void run_in_int8(std::shared_ptr<const Int8ConvolutionLayer> quantized) {
+    int8_ = std::move(quantized);
+  }
+  /// Null where they run in float32.
+  const std::shared_ptr<const Int8ConvolutionLayer>& int8() const { return int8_; }
+
  protected:
   Variable forward(const Variable& input) override;
 
  private:
   Options options_;
   ConvolutionAlgorithms algorithms_;
+  std::shared_ptr<const Int8ConvolutionLayer> int8_;
 };
 
 }  // namespace lacuna

@@ -7,7 +7,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
-#include "lacuna/framework/autograd/ops/int8_linear.hpp"
+#include "lacuna/framework/autograd/ops/int8_waiting.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/activation.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"

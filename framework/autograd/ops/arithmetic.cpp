@@ -6,7 +6,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/deferred_sum.hpp"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
-#include "lacuna/framework/autograd/ops/int8_linear.hpp"
+#include "lacuna/framework/autograd/ops/int8_waiting.hpp"
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -100,8 +100,8 @@ DeferredSum* deferred_sum(const Variable& x) {
 
 Variable add(const Variable& a, const Variable& b) {
   const Shape shape = broadcast_shape("add", a.shape(), b.shape());
-  if (const auto sum = fused_add(a, b)) return *sum;
   if (const auto sum = int8_sum(a, b)) return *sum;
+  if (const auto sum = fused_add(a, b)) return *sum;
   // Values of leaves may change before the sum is computed.
   if (a.shape() == b.shape() && !a.is_leaf() && !b.is_leaf()) {
     return Variable::deferred(shape, std::make_shared<DeferredSum>(a, b));

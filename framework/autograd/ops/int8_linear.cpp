@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "lacuna/framework/autograd/ops/int8_waiting.hpp"
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -11,16 +12,7 @@
 namespace lacuna {
 namespace {
 
-// Activations as bytes.
-struct Int8Values {
-  Array<uint8_t> bytes;
-  Int8Grid grid = {};           // of all examples, where these have none of their own
-  Array<float> example_scales;  // by example, padded to slabs; or empty
-  Array<int32_t> example_zeros;
-};
-using Int8ValuesPtr = std::shared_ptr<const Int8Values>;
-
-Int8ValuesPtr quantized(const Tensor& x, const std::optional<Int8Grid>& grid) {
+Int8ValuesPtr quantized_slabs(const Tensor& x, const std::optional<Int8Grid>& grid) {
   const Tensor slabs = reordered(x, Order::BatchSlabs);
   const int64_t batch = x.shape().batch(), features = x.shape().features();
   auto values = std::make_shared<Int8Values>();
@@ -39,81 +31,26 @@ Int8ValuesPtr quantized(const Tensor& x, const std::optional<Int8Grid>& grid) {
   return values;
 }
 
-class Int8Product final : public DeferredValue {
+class WaitingLinear final : public WaitingInt8 {
  public:
-  Int8Product(std::shared_ptr<const Int8Linear> layer, Int8ValuesPtr input, Shape shape)
-      : layer_(std::move(layer)), input_(std::move(input)), shape_(std::move(shape)) {}
-
-  Variable compute() override {
-    Tensor y = Tensor::empty(shape_, Order::BatchSlabs);
-    Int8Epilogue epilogue = this->epilogue();
-    epilogue.floats = y.mutable_data(Order::BatchSlabs);
-    run(epilogue);
-    y.clear_padding();
-    return y;
-  }
-
-  // The value in bytes of this grid; kept for others that want the same.
-  Int8ValuesPtr bytes(const Int8Grid& grid) {
-    if (bytes_ != nullptr && bytes_->grid == grid) return bytes_;
-    auto values = std::make_shared<Int8Values>();
-    values->grid = grid;
-    values->bytes.resize(static_cast<size_t>(int8_slab_bytes(shape_.batch(), shape_.features())));
-    Int8Epilogue epilogue = this->epilogue();
-    epilogue.bytes = values->bytes.data();
-    epilogue.grid = grid;
-    run(epilogue);
-    bytes_ = values;
-    return values;
-  }
-
-  // Whether an activation may still come: it applies to the product, and a sum follows it.
-  bool takes_activation() const {
-    return activation_ == Int8Activation::None && !residual_.defined();
-  }
-  bool takes_sum() const { return !residual_.defined(); }
-  std::shared_ptr<Int8Product> with(Int8Activation activation) const {
-    auto product = std::make_shared<Int8Product>(layer_, input_, shape_);
-    product->activation_ = activation;
-    return product;
-  }
-  std::shared_ptr<Int8Product> with(const Tensor& residual) const {
-    auto product = with(activation_);
-    product->residual_ = reordered(residual, Order::BatchSlabs);
-    return product;
-  }
+  WaitingLinear(std::shared_ptr<const Int8Linear> layer, Int8ValuesPtr input, Shape shape)
+      : WaitingInt8(std::move(input), std::move(shape), Order::BatchSlabs, layer->weight_scales,
+                    layer->bias),
+        layer_(std::move(layer)) {}
 
  private:
-  Int8Epilogue epilogue() {
-    const bool is_dynamic = !input_->example_scales.empty();
-    scales_ = layer_->weight_scales;
-    if (!is_dynamic) {
-      for (float& scale : scales_) scale *= input_->grid.scale;
-    }
-    return {.scales = scales_.data(),
-            .bias = layer_->bias.empty() ? nullptr : layer_->bias.data(),
-            .zero = input_->grid.zero,
-            .example_scales = is_dynamic ? input_->example_scales.data() : nullptr,
-            .example_zeros = is_dynamic ? input_->example_zeros.data() : nullptr,
-            .activation = activation_,
-            .residual = residual_.defined() ? residual_.data(Order::BatchSlabs) : nullptr};
+  std::shared_ptr<WaitingInt8> copy() const override {
+    return std::make_shared<WaitingLinear>(*this);
   }
-  void run(const Int8Epilogue& epilogue) const {
-    int8_product(layer_->weight, input_->bytes.data(), shape_.batch(), epilogue);
+  void run(const Int8Epilogue& epilogue) const override {
+    int8_product(layer_->weight, input()->bytes.data(), shape().batch(), epilogue);
+  }
+  int64_t byte_count() const override {
+    return int8_slab_bytes(shape().batch(), shape().features());
   }
 
   std::shared_ptr<const Int8Linear> layer_;
-  Int8ValuesPtr input_;
-  Shape shape_;
-  Int8Activation activation_ = Int8Activation::None;
-  Tensor residual_;  // slabs
-  std::vector<float> scales_;
-  Int8ValuesPtr bytes_;
 };
-
-Int8Product* waiting_product(const Variable& x) {
-  return dynamic_cast<Int8Product*>(x.deferred_value().get());
-}
 
 }  // namespace
 
@@ -131,31 +68,10 @@ Variable int8_linear(const Variable& x, std::shared_ptr<const Int8Linear> layer)
         "quantized from",
         layer->name));
   }
-  Int8Product* before = waiting_product(x);
-  const Int8ValuesPtr input = before != nullptr && layer->input
-                                  ? before->bytes(*layer->input)
-                                  : quantized(x.value(), layer->input);
+  Int8ValuesPtr input = waiting_bytes(x, layer->input, Order::BatchSlabs);
+  if (input == nullptr) input = quantized_slabs(x.value(), layer->input);
   const Shape shape = x.shape().with_features(weight.rows);
-  return Variable::deferred(shape, std::make_shared<Int8Product>(std::move(layer), input, shape));
-}
-
-std::optional<Variable> int8_activation(const Variable& x, Int8Activation activation) {
-  const Int8Product* product = waiting_product(x);
-  if (product == nullptr || !product->takes_activation()) return std::nullopt;
-  return Variable::deferred(x.shape(), product->with(activation));
-}
-
-std::optional<Variable> int8_sum(const Variable& a, const Variable& b) {
-  for (const auto& [product_of, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-    const Int8Product* product = waiting_product(*product_of);
-    if (product == nullptr || !product->takes_sum()) continue;
-    if (other->shape() != product_of->shape()) continue;
-    const Tensor residual = other->value();
-    product = waiting_product(*product_of);  // gone where both are one variable
-    if (product == nullptr) return std::nullopt;
-    return Variable::deferred(a.shape(), product->with(residual));
-  }
-  return std::nullopt;
+  return Variable::deferred(shape, std::make_shared<WaitingLinear>(std::move(layer), input, shape));
 }
 
 }  // namespace lacuna

@@ -28,9 +28,4 @@ struct Int8Linear {
 /// ShapeError that names the weight; StateError where operations are recorded.
 Variable int8_linear(const Variable& x, std::shared_ptr<const Int8Linear> layer);
 
-/// The activation of x, where x is an int8 product that still waits; it waits on.
-std::optional<Variable> int8_activation(const Variable& x, Int8Activation activation);
-/// The sum, where one of them is an int8 product that waits, and the other has its shape.
-std::optional<Variable> int8_sum(const Variable& a, const Variable& b);
-
 }  // namespace lacuna

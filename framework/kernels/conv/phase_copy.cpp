@@ -27,9 +27,16 @@ float* line(float* slab, const Planes& planes, int64_t plane, int64_t row) {
 
 void split_phases(const Planes& image, int64_t channels, Extent stride,
                   std::span<const PixelPhase> phases, const Planes& into, const float* slab,
-                  float* planes) {
+                  float* planes, const float* border) {
   const auto count = static_cast<int64_t>(phases.size());
-  std::fill_n(planes, into.slab_lines(channels * count) * kImageSlabWidth, 0.0f);
+  const int64_t lines = into.slab_lines(channels * count);
+  if (border == nullptr) {
+    std::memset(planes, 0, static_cast<size_t>(lines) * kLineBytes);
+  } else {
+    for (int64_t i = 0; i < lines; ++i) {
+      std::memcpy(planes + i * kImageSlabWidth, border, kLineBytes);
+    }
+  }
   for (int64_t channel = 0; channel < channels; ++channel) {
     for (int64_t p = 0; p < count; ++p) {
       const PixelPhase& phase = phases[static_cast<size_t>(p)];

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/int8/int8_groups.hpp"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 #include "lacuna/framework/kernels/simd/processor.hpp"
 #include "lacuna/framework/kernels/simd/slab.hpp"
@@ -23,91 +24,9 @@
 namespace lacuna {
 namespace {
 
+using internal::Int8Groups;
+
 constexpr int64_t kLine = kInt8Group * kSlabWidth;  // bytes of a quad in a slab
-
-// The groups of a matrix, row by row.
-struct Groups {
-  std::vector<int64_t> row_begin{0};
-  std::vector<uint32_t> quad;
-  std::vector<int32_t> word;
-};
-
-Groups groups_of(int64_t rows, std::span<const int64_t> row_begin,
-                 std::span<const uint32_t> column_of, std::span<const int8_t> values) {
-  Groups groups;
-  groups.quad.reserve(column_of.size() / 2);
-  groups.word.reserve(column_of.size() / 2);
-  for (int64_t row = 0; row < rows; ++row) {
-    const auto begin = static_cast<size_t>(row_begin[static_cast<size_t>(row)]);
-    const auto end = static_cast<size_t>(row_begin[static_cast<size_t>(row) + 1]);
-    for (size_t i = begin; i < end; ++i) {
-      const uint32_t quad = column_of[i] / kInt8Group;
-      if (i == begin || groups.quad.back() != quad) {
-        groups.quad.push_back(quad);
-        groups.word.push_back(0);
-      }
-      const uint32_t byte = static_cast<uint8_t>(values[i]);
-      const uint32_t word =
-          static_cast<uint32_t>(groups.word.back()) | (byte << (8 * (column_of[i] % kInt8Group)));
-      groups.word.back() = static_cast<int32_t>(word);
-    }
-    groups.row_begin.push_back(static_cast<int64_t>(groups.quad.size()));
-  }
-  return groups;
-}
-
-// Weights 0 and 2 of a word, and 1 and 3.
-constexpr uint32_t kEven = 0x00ff00ff;
-
-bool fits_pairs(int32_t word) {
-  const auto magnitude = [&](int byte) {
-    return std::abs(
-        static_cast<int>(static_cast<int8_t>(static_cast<uint32_t>(word) >> (8 * byte))));
-  };
-  constexpr int kMost = INT16_MAX / 255;
-  return magnitude(0) + magnitude(1) <= kMost && magnitude(2) + magnitude(3) <= kMost;
-}
-
-// Groups whose pairs fit 16 bits, of which some stand twice for that.
-Groups split_groups(const Groups& groups) {
-  Groups split;
-  for (size_t row = 0; row + 1 < groups.row_begin.size(); ++row) {
-    for (auto i = static_cast<size_t>(groups.row_begin[row]);
-         i < static_cast<size_t>(groups.row_begin[row + 1]); ++i) {
-      const auto word = static_cast<uint32_t>(groups.word[i]);
-      const bool fits = fits_pairs(groups.word[i]);
-      split.quad.push_back(groups.quad[i]);
-      split.word.push_back(static_cast<int32_t>(fits ? word : word & kEven));
-      if (fits) continue;
-      split.quad.push_back(groups.quad[i]);
-      split.word.push_back(static_cast<int32_t>(word & ~kEven));
-    }
-    split.row_begin.push_back(static_cast<int64_t>(split.quad.size()));
-  }
-  return split;
-}
-
-// Σ w of each row, none of which can leave 32 bits on the way to Σ w q.
-std::vector<int32_t> sums_of_rows(int64_t rows, std::span<const int64_t> row_begin,
-                                  std::span<const int8_t> values) {
-  constexpr int64_t kMost = INT32_MAX / 255;
-  std::vector<int32_t> sums(static_cast<size_t>(rows));
-  for (size_t row = 0; row < sums.size(); ++row) {
-    int64_t sum = 0, magnitude = 0;
-    for (int64_t i = row_begin[row]; i < row_begin[row + 1]; ++i) {
-      sum += values[static_cast<size_t>(i)];
-      magnitude += std::abs(values[static_cast<size_t>(i)]);
-    }
-    if (magnitude > kMost) {
-      throw ShapeError(
-          fmt::format("row {} of an int8 weight has {} nonzeros of magnitude {} together, whose "
-                      "product with bytes does not fit 32 bits; {} do",
-                      row, row_begin[row + 1] - row_begin[row], magnitude, kMost));
-    }
-    sums[row] = static_cast<int32_t>(sum);
-  }
-  return sums;
-}
 
 // Rows that the last tile of a stream of several has no group of.
 std::vector<uint32_t> rows_absent(const CsrStream& stream) {
@@ -139,7 +58,7 @@ int64_t tile_quads(int64_t rows, int64_t quads, int64_t groups) {
   return (quads + tiles - 1) / tiles;
 }
 
-Int8Block make_block(const Groups& groups, int64_t first_row, int64_t end_row, int64_t quads) {
+Int8Block make_block(const Int8Groups& groups, int64_t first_row, int64_t end_row, int64_t quads) {
   const std::span<const int64_t> begin(groups.row_begin.data() + first_row,
                                        static_cast<size_t>(end_row - first_row) + 1);
   const int64_t rows = end_row - first_row, count = begin.back() - begin.front();
@@ -221,13 +140,13 @@ Int8Matrix internal::int8_matrix_for(const Int8Kernels& kernels, int64_t rows, i
                                      std::span<const uint32_t> column_of,
                                      std::span<const int8_t> values) {
   constexpr int64_t kRows = 512, kGroups = 16384;  // of a block, at least, as csr's have
-  Groups groups = groups_of(rows, row_begin, column_of, values);
+  Int8Groups groups = internal::int8_groups(rows, row_begin, column_of, values);
   Int8Matrix matrix{.rows = rows,
                     .columns = columns,
                     .nnz = row_begin[static_cast<size_t>(rows)] - row_begin.front(),
                     .groups = static_cast<int64_t>(groups.quad.size())};
-  matrix.row_sums = sums_of_rows(rows, row_begin, values);
-  if (kernels.splits_words) groups = split_groups(groups);
+  matrix.row_sums = internal::int8_row_sums(rows, row_begin, values);
+  if (kernels.splits_words) groups = internal::split_int8_groups(groups);
   const int64_t blocks = std::max<int64_t>(std::min(rows / kRows, matrix.groups / kGroups), 1);
   const int64_t height = (rows + blocks * kInt8Group - 1) / (blocks * kInt8Group) * kInt8Group;
   for (int64_t first = 0; first < rows; first += height) {
@@ -245,7 +164,7 @@ void internal::int8_product_by(const Int8Kernels& kernels, const Int8Matrix& wei
                        const Int8Block& block = weight.blocks[static_cast<size_t>(part)];
                        const auto values = static_cast<size_t>(block.stream.rows * kSlabWidth);
                        Array<int32_t> sums(block.stream.tiles.size() > 1 ? values : 0);
-                       Array<uint8_t> bytes(epilogue.floats == nullptr ? values : 0);
+                       Array<uint8_t> bytes(epilogue.bytes != nullptr ? values : 0);
                        kernels.product({.matrix = &weight,
                                         .block = &block,
                                         .x = x + slab * slab_bytes,

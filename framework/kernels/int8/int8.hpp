@@ -66,7 +66,8 @@ Int8Matrix int8_matrix(int64_t rows, int64_t columns, std::span<const int64_t> r
 enum class Int8Activation { None, ReLU, GELU, GELUTanh };
 
 /// What a product does with its sums: y = activation(scale · (Σ w q − zero Σ w) + bias) + residual,
-/// which is written as float32 slabs, or as bytes for the next product.
+/// perhaps behind a ReLU, which is written as float32 slabs, as bytes for the next product, or
+/// both.
 struct Int8Epilogue {
   const float* scales = nullptr;  ///< by row: the weight's scale, times the input's if it is one
   const float* bias = nullptr;    ///< by row, or null
@@ -77,8 +78,9 @@ struct Int8Epilogue {
   const int32_t* example_zeros = nullptr;
   Int8Activation activation = Int8Activation::None;
   const float* residual = nullptr;  ///< slabs [batch, rows], or null
-  float* floats = nullptr;          ///< slabs [batch, rows]; null: bytes are written
-  uint8_t* bytes = nullptr;         ///< int8_slab_bytes(batch, rows)
+  bool rectifies_sum = false;       ///< a ReLU behind the residual
+  float* floats = nullptr;          ///< slabs [batch, rows], or null
+  uint8_t* bytes = nullptr;         ///< int8_slab_bytes(batch, rows), or null
   Int8Grid grid = {};               ///< of the bytes
 };
 

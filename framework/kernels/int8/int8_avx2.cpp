@@ -3,6 +3,7 @@
 // That is exact, and takes half the instructions of products widened to 16 bits first.
 #include <hwy/base.h>
 
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 
@@ -26,11 +27,13 @@ struct Lanes : EightLanes {
 };
 
 #include "lacuna/framework/kernels/int8/int8_run.inc"
+#include "lacuna/framework/kernels/int8/int8_taps.inc"
 
 }  // namespace
 
-const internal::Int8Kernels internal::kAvx2Int8 = {"avx2", true, run_product, run_quantize,
-                                                   run_ranges};
+const internal::Int8Kernels internal::kAvx2Int8 = {
+    "avx2",     true,         run_product,        run_quantize,
+    run_ranges, run_convolve, run_quantize_lines, run_line_ranges};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

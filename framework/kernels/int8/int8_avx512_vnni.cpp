@@ -1,6 +1,7 @@
 // Int8 products on AVX-512 with VNNI: vpdpbusd on vectors of 64 bytes, two rows at a time.
 #include <hwy/base.h>
 
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 
@@ -15,6 +16,7 @@ struct Lanes {
   using F = __m512;
   using I = __m512i;
   static constexpr int kLanes = 16, kRows = 2;
+  static constexpr int kTileLines = 16;  // of a convolution
 
   static HWY_INLINE F set(float x) { return _mm512_set1_ps(x); }
   static HWY_INLINE I set_int(int32_t x) { return _mm512_set1_epi32(x); }
@@ -72,11 +74,13 @@ struct Lanes {
 };
 
 #include "lacuna/framework/kernels/int8/int8_run.inc"
+#include "lacuna/framework/kernels/int8/int8_taps.inc"
 
 }  // namespace
 
-const internal::Int8Kernels internal::kAvx512VnniInt8 = {"avx512-vnni", false, run_product,
-                                                         run_quantize, run_ranges};
+const internal::Int8Kernels internal::kAvx512VnniInt8 = {
+    "avx512-vnni", false,        run_product,        run_quantize,
+    run_ranges,    run_convolve, run_quantize_lines, run_line_ranges};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -1,6 +1,7 @@
 // Int8 products on AVX-VNNI: vpdpbusd on vectors of 32 bytes.
 #include <hwy/base.h>
 
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 
@@ -23,11 +24,13 @@ struct Lanes : EightLanes {
 };
 
 #include "lacuna/framework/kernels/int8/int8_run.inc"
+#include "lacuna/framework/kernels/int8/int8_taps.inc"
 
 }  // namespace
 
-const internal::Int8Kernels internal::kAvxVnniInt8 = {"avx-vnni", false, run_product, run_quantize,
-                                                      run_ranges};
+const internal::Int8Kernels internal::kAvxVnniInt8 = {
+    "avx-vnni", false,        run_product,        run_quantize,
+    run_ranges, run_convolve, run_quantize_lines, run_line_ranges};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

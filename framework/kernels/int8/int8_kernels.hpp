@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "lacuna/framework/kernels/conv/gather.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/framework/kernels/int8/int8_convolution.hpp"
 
 namespace lacuna::internal {
 
@@ -20,6 +22,23 @@ struct Int8Call {
   uint8_t* row_bytes = nullptr;  ///< scratch [rows of the block][64], where bytes are written
 };
 
+/// Pixels that a tile of a convolution has at most.
+inline constexpr int64_t kInt8TileLines = 16;
+
+/// Some rows of pixels of a slab of images.
+struct Int8TapCall {
+  const TapStream* stream = nullptr;  ///< of one tile of source planes
+  const int32_t* words = nullptr;     ///< in its order
+  const int32_t* row_sums = nullptr;
+  const uint8_t* from = nullptr;  ///< the slab's first pixel in its first plane
+  PixelRun run = {};              ///< in lines of 64 bytes; where it goes, of 16 floats
+  int64_t example = 0;            ///< the slab's first
+  int64_t first_line = 0;         ///< of the output's first pixel among floats and residual
+  const Int8Epilogue* epilogue = nullptr;
+  uint8_t* bytes = nullptr;      ///< the output's first pixel in the slab, or null
+  uint8_t* row_bytes = nullptr;  ///< scratch [rows][kInt8TileLines][16], where bytes are written
+};
+
 /// The functions of one instruction set.
 struct Int8Kernels {
   const char* name;
@@ -32,6 +51,12 @@ struct Int8Kernels {
                    uint8_t* bytes);
   /// The least and largest value of each of 64 examples, 0 included.
   void (*ranges)(const float* slab, int64_t features, float* low, float* high);
+  void (*convolve)(const Int8TapCall& call);
+  /// Lines of up to four planes of images, by the grids of their sixteen examples.
+  void (*quantize_lines)(const float* planes, int64_t plane_floats, int64_t count, int64_t lines,
+                         const float* inverse, const float* zeros, uint8_t* bytes);
+  /// The least and largest value of each of sixteen examples, 0 included.
+  void (*line_ranges)(const float* from, int64_t lines, float* low, float* high);
 };
 
 extern const Int8Kernels kPlainInt8;
@@ -53,5 +78,16 @@ void int8_quantize_by(const Int8Kernels& kernels, const float* slabs, int64_t ba
                       int64_t features, const Int8Grid& grid, uint8_t* bytes);
 void int8_quantize_examples_by(const Int8Kernels& kernels, const float* slabs, int64_t batch,
                                int64_t features, float* scales, int32_t* zeros, uint8_t* bytes);
+/// As the functions of int8_convolution.hpp.
+Int8Filter int8_filter_for(const Int8Kernels& kernels, int64_t rows, int64_t channels, int64_t taps,
+                           std::span<const int64_t> row_begin, std::span<const uint32_t> column_of,
+                           std::span<const int8_t> values);
+void int8_convolve_by(const Int8Kernels& kernels, const Int8Filter& filter,
+                      const Int8Convolution& convolution, const uint8_t* x, int64_t batch,
+                      const Int8Epilogue& epilogue);
+void int8_quantize_images_by(const Int8Kernels& kernels, const Tensor& images, const Int8Grid& grid,
+                             uint8_t* bytes);
+void int8_quantize_image_examples_by(const Int8Kernels& kernels, const Tensor& images,
+                                     float* scales, int32_t* zeros, uint8_t* bytes);
 
 }  // namespace lacuna::internal

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 
@@ -16,6 +17,7 @@ struct Lanes {
   using F = float;
   using I = int32_t;
   static constexpr int kLanes = 1, kRows = 1;
+  static constexpr int kTileLines = 1;  // of a convolution
 
   static F set(float x) { return x; }
   static I set_int(int32_t x) { return x; }
@@ -73,10 +75,12 @@ struct Lanes {
 };
 
 #include "lacuna/framework/kernels/int8/int8_run.inc"
+#include "lacuna/framework/kernels/int8/int8_taps.inc"
 
 }  // namespace
 
-const internal::Int8Kernels internal::kPlainInt8 = {"plain", false, run_product, run_quantize,
-                                                    run_ranges};
+const internal::Int8Kernels internal::kPlainInt8 = {
+    "plain",    false,        run_product,        run_quantize,
+    run_ranges, run_convolve, run_quantize_lines, run_line_ranges};
 
 }  // namespace lacuna

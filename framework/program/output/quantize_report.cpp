@@ -11,17 +11,22 @@
 namespace lacuna {
 namespace {
 
-// Groups of four inputs in which a weight has one position or more. *Cost:* O(nnz).
+// Groups of four inputs, of a convolution at one tap, in which a weight has one position or more.
+// *Cost:* O(nnz).
 int64_t groups_of(const Pattern& pattern) {
-  const int64_t columns = matrix_columns(pattern.shape());
-  if (pattern.is_dense()) return matrix_rows(pattern.shape()) * int8_quads(columns);
+  const Shape& shape = pattern.shape();
+  const int64_t columns = matrix_columns(shape), taps = columns / shape[1];
+  if (pattern.is_dense()) return matrix_rows(shape) * int8_quads(shape[1]) * taps;
   const Positions positions = pattern.positions();
   int64_t groups = 0;
+  std::vector<int64_t> last(static_cast<size_t>(taps));  // quad of each tap
   for (int64_t row = 0; row < positions.rows(); ++row) {
-    int64_t last = -1;
+    std::ranges::fill(last, -1);
     for (const uint32_t column : positions.row(row)) {
-      groups += column / kInt8Group != last ? 1 : 0;
-      last = column / kInt8Group;
+      int64_t& of_tap = last[static_cast<size_t>(column % taps)];
+      const int64_t quad = column / taps / kInt8Group;
+      groups += quad != of_tap ? 1 : 0;
+      of_tap = quad;
     }
   }
   return groups;
@@ -151,12 +156,14 @@ std::string precision_lines(const std::string& name, const Config& result) {
 
 int64_t product_bytes(Module& model) {
   std::map<const Parameter*, int64_t> quantized;
+  const auto count = [&](const AffineLayer& layer, const auto& int8) {
+    if (int8 == nullptr) return;
+    quantized[layer.weight().get()] =
+        int8->weight.bytes() + static_cast<int64_t>(int8->weight_scales.size() * sizeof(float));
+  };
   for (const Module* module : model.modules()) {
-    const auto* layer = dynamic_cast<const Linear*>(module);
-    if (layer == nullptr || layer->int8() == nullptr) continue;
-    quantized[layer->weight().get()] =
-        layer->int8()->weight.bytes() +
-        static_cast<int64_t>(layer->int8()->weight_scales.size() * sizeof(float));
+    if (const auto* linear = dynamic_cast<const Linear*>(module)) count(*linear, linear->int8());
+    if (const auto* conv = dynamic_cast<const Conv2d*>(module)) count(*conv, conv->int8());
   }
   int64_t bytes = 0;
   for (const ParameterPtr& parameter : model.parameters()) {

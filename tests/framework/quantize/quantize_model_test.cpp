@@ -163,7 +163,7 @@ TEST_F(QuantizeModel, RefusesInputsWithoutARange) {
 TEST_F(QuantizeModel, RefusesFiltersThatChooseNothing) {
   expect_throws<ConfigError>([&] { quantize("{param_filter: fc9.weight}"); },
                              "param_filter 'fc9.weight' matches no weight that a layer multiplies "
-                             "with; linear layers have fc1.weight");
+                             "with; there are fc1.weight");
   Sequential two;
   two.add<Linear>("a", {.in_features = 4, .out_features = 4});
   two.add<Linear>("b", {.in_features = 4, .out_features = 4});
@@ -173,7 +173,7 @@ TEST_F(QuantizeModel, RefusesFiltersThatChooseNothing) {
   convolution.add<Conv2d>("conv", {.in_channels = 1, .out_channels = 2, .kernel = {3, 3}});
   expect_throws<ConfigError>(
       [&] { int8_candidates(convolution, options_of("{param_filter: conv.weight}")); },
-      "'conv.weight' cannot be quantized: only linear layers have a product in int8");
+      "'conv.weight' cannot be quantized: its 1 input channels are no multiple of 4");
 }
 
 TEST(QuantizeOptions, RefusesWhatIsNotThere) {
