@@ -15,7 +15,7 @@ written from the tables at the end.
 
 usage: scripts/equal_time.py DATA [--row NAME]... [--hours 1.0] [--seeds 3] [--dry-run] [--list] [--lacuna PROGRAM]
          [--measure-with "taskset -c 0"]
-  DATA        a folder with cifar-10-batches-bin and text/tinyshakespeare.txt
+  DATA        a folder with cifar-10-batches-bin, text/tinyshakespeare.txt and text/sst2.{train,dev,test}.txt
   --dry-run   prints the commands that would be run next, and writes nothing
   --hours     no run begins after so many hours
 """
@@ -74,18 +74,13 @@ class Trainer:
         self.folder = pathlib.Path(os.environ.get("LACUNA_RESULTS_DIR", ROOT / "runs/results")) / "equal_time"
         self.processor = processor()
 
-    def data(self, row):
-        if "cifar10" in row.config:
-            return f"data.dir={self.a.data}"
-        return f"data.path={self.a.data}/text/tinyshakespeare.txt"
-
     def command(self, row, side, network, settings, steps, folder, seed, more=()):
-        values = {"steps": steps, "warmup": max(1, min(100, steps // 20)), "three_quarters": max(1, 3 * steps // 4)}
-        templates = [self.data(row), *row.always, *side.always, *side.networks[network]]
+        values = {"data": self.a.data, "steps": steps, "warmup": max(1, min(100, steps // 20)), "three_quarters": max(1, 3 * steps // 4)}
+        templates = [*row.data, *row.always, *side.always, *side.networks[network]]
         for key, value in settings.items():
             values[key] = value
             templates += row.choices[key]
-        templates += [f"train.steps={steps}", f"train.log_every={LOGGED_EVERY}", "train.checkpoint=null", *more]
+        templates += [f"train.steps={steps}", f"train.log_every={LOGGED_EVERY}", "train.checkpoint=null", "train.epochs=null", *more]
         command = [self.a.lacuna, "train", str(ROOT / row.config)]
         for template in templates:
             command += ["--set", string.Template(template).substitute(values)]
