@@ -85,11 +85,11 @@ def write(rows):
             continue
         best = {side: groups[0] for side, groups in found.items()}
         trials = row.sides["dense"].trials()
-        text += [f"### {row.title}", "", f"{verdict(row, best)} {trials} trials per side.", "",
-                 *table(row, found, steps), ""]
+        text += [f"### {row.title}", "", f"{verdict(row, best)} {trials} trials per side. {row.conditions}".rstrip(),
+                 f"Predicted: {row.predicted}.", "", *table(row, found, steps), ""]
         drawn.append((row, best))
     if open_rows:
-        text += ["Not measured yet: " + "; ".join(row.title for row in open_rows) + ".", ""]
+        text += ["Not measured yet: " + ", ".join(f"`{row.name}`" for row in open_rows) + " (`--row NAME`).", ""]
     if drawn:
         draw(drawn, steps)
         text += ["![The best dense and the best sparse network over the seconds of training](equal_time.svg)", ""]

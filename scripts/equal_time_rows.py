@@ -37,6 +37,7 @@ class Row:
     steps: int = 0
     always: tuple = ()
     goal: float = 0.0     # sparse is to be better by so much, in the unit of the table
+    conditions: str = ""  # what both sides have in common, for the table
     predicted: str = ""   # written before the first run
 
     @property
@@ -126,6 +127,8 @@ def mlp_row(seconds, crop):
         goal=2.0,
         choices=MLP_CHOICES,
         always=(WARMUP, "data.augment={crop: 4, flip: true}" if crop else "data.augment={flip: true}"),
+        conditions="AdamW, batches of 128; 45,000 images, flipped at random" + (", and cropped" if crop else "")
+                   + "; the choice is by 5,000 more.",
         predicted="sparse by 3 points; 1:16 in groups of 8 or csr at 95 %, twice as wide",
         sides={
             "dense": Side(
