@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shuffled blocks and 2:4 inside blocks: the tables of docs/measurements/results.md, Three open ideas.
+"""Shuffled blocks and 2:4 inside blocks: the tables of docs/measurements/tables.md, Three open ideas.
 
 usage: scripts/block_ideas.py MNIST_FOLDER [--seeds 0,1,2] [--epochs 2] [--program build/release/lacuna]
        [--runs runs/block_ideas]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains ResNet-20 on CIFAR-10, dense and sparse, and a wider sparse network for as long as the dense
-# one takes, and rewrites the part of docs/measurements/results.md about them.
+# one takes, and rewrites the part of docs/measurements/tables.md about them.
 # usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense rigl90 static90 rigl80 wide"; some two hours a seed on two cores)
 # What came of finished runs stands in docs/measurements/convolution_results.tsv, one line per run: they are not made
@@ -69,6 +69,6 @@ $({
     row wide "WRN-16-2, RigL 90 %, in the time of the dense ResNet-20 ([cifar10_wrn16_2_rigl90](../../configs/cifar10_wrn16_2_rigl90.yaml), $wide_epochs epochs, uniform)"
   })
 TEXT
-} >docs/measurements/results.md.new
-mv docs/measurements/results.md.new docs/measurements/results.md
-echo "written: docs/measurements/results.md"
+} >docs/measurements/tables.md.new
+mv docs/measurements/tables.md.new docs/measurements/tables.md
+echo "written: docs/measurements/tables.md"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prunes trained models in one shot by every method, and rewrites the part of docs/measurements/results.md about it.
+# Prunes trained models in one shot by every method, and rewrites the part of docs/measurements/tables.md about it.
 # usage: scripts/one_shot_results.sh CIFAR10_FOLDER [TEXT_FOLDER]   (about an hour on two cores with both)
 # CIFAR10_FOLDER holds cifar-10-batches-bin; TEXT_FOLDER what scripts/text_results.sh takes, whose dense
 # models of seed 0 are trained first where they are not there.
@@ -162,6 +162,6 @@ $head_row
 $(rows bert test accuracy)
 TEXT
   fi
-} >docs/measurements/results.md.new
-mv docs/measurements/results.md.new docs/measurements/results.md
-echo "written: docs/measurements/results.md"
+} >docs/measurements/tables.md.new
+mv docs/measurements/tables.md.new docs/measurements/tables.md
+echo "written: docs/measurements/tables.md"

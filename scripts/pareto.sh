@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains GPTs on Tiny Shakespeare for equal time, dense ones of several widths and sparse ones of larger
-# widths, and rewrites the part of docs/measurements/results.md about them: loss over seconds, as a table and a curve.
+# widths, and rewrites the part of docs/measurements/tables.md about them: loss over seconds, as a table and a curve.
 # usage: scripts/pareto.sh TEXT_FOLDER [SEEDS [VARIANTS]]
 # (default seeds: "0"; eleven variants of two minutes each for a seed, two side by side on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt. A variant is dense-WIDTH, rigl80-WIDTH or rigl90-WIDTH.
@@ -192,7 +192,8 @@ ones of larger widths, each for $seconds seconds of training on one core of
 $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The number of steps follows from
 the time of one, the smallest of five means over twenty on an otherwise idle machine; learning rate and updates have their
 schedules over these steps. Loss on the last tenth of the text, in nats per character, after a quarter, half and
-all of the time, mean over the seeds. Written by
+all of the time, mean over the seeds. No side's learning rate or first values are tuned here; a comparison with both
+tuned is in [results](results.md#sparse-or-dense). Written by
 
     scripts/pareto.sh TEXT_FOLDER "$seeds"
 
@@ -204,6 +205,6 @@ $(conclusion)
 
 ![Validation loss over seconds of training](pareto.svg)
 TEXT
-} >docs/measurements/results.md.new
-mv docs/measurements/results.md.new docs/measurements/results.md
-echo "written: docs/measurements/results.md and $curve"
+} >docs/measurements/tables.md.new
+mv docs/measurements/tables.md.new docs/measurements/tables.md
+echo "written: docs/measurements/tables.md and $curve"

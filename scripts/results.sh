@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains MNIST with every algorithm, sparsity and seed, and writes docs/measurements/results.md.
+# Trains MNIST with every algorithm, sparsity and seed, and writes docs/measurements/tables.md.
 # usage: scripts/results.sh MNIST_FOLDER [SEEDS]      (default seeds: "0 1 2"; about 15 minutes)
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
 set -euo pipefail
@@ -62,11 +62,11 @@ table() { # DISTRIBUTION ALGORITHM...
 }
 
 # What scripts/structured_results.sh writes stays.
-structured=$([ -e docs/measurements/results.md ] && sed -n '/^## Structured patterns$/,$p' docs/measurements/results.md)
+structured=$([ -e docs/measurements/tables.md ] && sed -n '/^## Structured patterns$/,$p' docs/measurements/tables.md)
 seeds_text=$(echo $seeds | sed 's/ /, /g')
 {
   cat <<TEXT
-# Results
+# Tables of results
 
 Test accuracy on MNIST in percent: the mean of seeds $seeds_text, in brackets the lowest and the
 highest. An MLP 784-300-100-10, batch 128, Adam at 1e-3, 10 epochs; the hidden layers sparse, the
@@ -98,5 +98,5 @@ $(table uniform $further)
 
 $structured
 TEXT
-} >docs/measurements/results.md
-echo "written: docs/measurements/results.md"
+} >docs/measurements/tables.md
+echo "written: docs/measurements/tables.md"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains the MLP of docs/measurements/results.md on MNIST dense and at several sparsities, for README's picture:
+# Trains the MLP of docs/measurements/tables.md on MNIST dense and at several sparsities, for README's picture:
 # writes docs/measurements/sparsity_results.tsv, then what bench/peers makes of it.
 # usage: scripts/sparsity_results.sh MNIST_FOLDER [SEEDS]     (default seeds: "0 1 2"; about 5 minutes)
 # A variant and seed that is in the table already is not trained again unless its line is deleted.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains MNIST with structured patterns, and rewrites the part of docs/measurements/results.md about them.
+# Trains MNIST with structured patterns, and rewrites the part of docs/measurements/tables.md about them.
 # usage: scripts/structured_results.sh MNIST_FOLDER [SEEDS]     (default seeds: "0 1 2"; some five minutes)
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
 set -euo pipefail
@@ -96,6 +96,6 @@ SemiSparse 2:4 for a share of the steps, then the dense masters
 |---|---|
 $(for s in $shares; do row "share-$s" "$s %"; done)
 TEXT
-} >docs/measurements/results.md.new
-mv docs/measurements/results.md.new docs/measurements/results.md
-echo "written: docs/measurements/results.md"
+} >docs/measurements/tables.md.new
+mv docs/measurements/tables.md.new docs/measurements/tables.md
+echo "written: docs/measurements/tables.md"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains small transformers on text, dense and sparse, and rewrites the part of docs/measurements/results.md about them.
+# Trains small transformers on text, dense and sparse, and rewrites the part of docs/measurements/tables.md about them.
 # usage: scripts/text_results.sh TEXT_FOLDER [SEEDS [CLASSIFIER_SEEDS]]
 # (default seeds: "0 1 2" of the language models, "0 1 2 3 4" of the classifiers, whose accuracies scatter
 # more; about 25 minutes on two cores)
@@ -169,6 +169,6 @@ The GPT with SemiSparse 2:4 in its blocks for a share of the steps, then the den
 |---|---|
 $(for s in $shares; do share_row "$s"; done)
 TEXT
-} >docs/measurements/results.md.new
-mv docs/measurements/results.md.new docs/measurements/results.md
-echo "written: docs/measurements/results.md"
+} >docs/measurements/tables.md.new
+mv docs/measurements/tables.md.new docs/measurements/tables.md
+echo "written: docs/measurements/tables.md"

@@ -27,9 +27,9 @@ accuracy() { # FOLDER without the seed at its end
               END { printf "%.2f (%.2f–%.2f) ", sum / NR, low, high }'
 }
 
-# docs/measurements/results.md but for the section of that title.
+# docs/measurements/tables.md but for the section of that title.
 results_without() { # TITLE, as "## Networks"
-  awk -v title="$1" '/^## / { skipping = $0 == title } !skipping' docs/measurements/results.md
+  awk -v title="$1" '/^## / { skipping = $0 == title } !skipping' docs/measurements/tables.md
 }
 
 # Milliseconds of a training step: the least of five times twenty steps, in a run of its own.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains a small vision transformer on CIFAR-10, dense and sparse, and rewrites the part of
-# docs/measurements/results.md about it.
+# docs/measurements/tables.md about it.
 # usage: scripts/vit_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense 2:4 rigl80"; some half an hour a seed on two cores)
 # What came of finished runs stands in docs/measurements/vit_results.tsv, one line per run: they are not made again unless
@@ -53,6 +53,6 @@ $({
     row rigl80 "RigL 80 % ([cifar10_vit_rigl80](../../configs/cifar10_vit_rigl80.yaml))"
   })
 TEXT
-} >docs/measurements/results.md.new
-mv docs/measurements/results.md.new docs/measurements/results.md
-echo "written: docs/measurements/results.md"
+} >docs/measurements/tables.md.new
+mv docs/measurements/tables.md.new docs/measurements/tables.md
+echo "written: docs/measurements/tables.md"

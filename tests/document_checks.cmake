@@ -13,6 +13,9 @@ if(LACUNA_PYTHON_PROGRAM)
   add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/scaling_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.scaling_is_computed PROPERTIES TIMEOUT 60)
+  add_test(NAME docs.equal_time_is_fair COMMAND ${LACUNA_PYTHON_PROGRAM}
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/equal_time_test.py ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.equal_time_is_fair PROPERTIES TIMEOUT 120)
 endif()
 # Debian's interpreter has Debian's h5py, whichever comes first in the path.
 foreach(python ${LACUNA_PYTHON_PROGRAM} /usr/bin/python3)

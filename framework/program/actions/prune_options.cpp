@@ -32,7 +32,7 @@ Config given_configuration(const PruneRequest& request) {
   Config section = Config::map();
   section.set_position({.file = "prune without CONFIG"});
   section.set("algorithm", method);
-  // By far the most accurate (docs/measurements/results.md, one-shot pruning).
+  // By far the most accurate (docs/measurements/tables.md, one-shot pruning).
   if (method == "admm") section.set("least_squares", true);
   return Config::map({{"sparsity", section}});
 }

@@ -1,0 +1,275 @@
+"""The comparisons that scripts/equal_time.py makes: networks, data, both sides and what is tried for each.
+
+A row has a budget of seconds, or of steps if both sides are to take as many. `choices` says how a choice becomes an argument
+of `lacuna train --set`; $steps, $warmup and the choice's own value are put in. A side has networks, each with its arguments;
+`first` is tried in all combinations, and from the best of them each value of `then` alone. Both sides of a row have the
+same number of trials.
+"""
+import dataclasses
+
+
+@dataclasses.dataclass
+class Side:
+    networks: dict        # name -> arguments
+    defaults: dict        # choice -> value
+    first: dict           # choice -> values, in all combinations with each other and the networks
+    then: dict            # choice -> values, one at a time from the best of the first
+    always: tuple = ()    # arguments of every run
+
+    def trials(self):
+        count = len(self.networks)
+        for values in self.first.values():
+            count *= len(values)
+        return count + sum(len(values) for values in self.then.values())
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    title: str
+    config: str           # a file below the repository
+    data: tuple           # arguments; $data is the folder of the data
+    choices: dict         # choice -> templates of arguments
+    sides: dict
+    metric: str           # of summary.json, chosen by; an accuracy is better if larger, a loss if smaller
+    reported: str         # of summary.json, in the table
+    seconds: float = 0.0
+    steps: int = 0
+    always: tuple = ()
+    goal: float = 0.0     # sparse is to be better by so much, in the unit of the table
+    conditions: str = ""  # what both sides have in common, for the table
+    predicted: str = ""   # written before the first run
+
+    @property
+    def larger_is_better(self):
+        return "accuracy" in self.metric
+
+
+def mask(algorithm, text, layout):
+    return f"sparsity={{algorithm: {algorithm}, {text}, layout: {layout}, " \
+           "drop_fraction: {type: cosine_once, init: 0.3, half_period: $three_quarters}}"
+
+
+def unstructured(sparsity, algorithm="set", more=""):
+    return mask(algorithm, f"sparsity: {sparsity}{more}", "csr")
+
+
+def grouped(n, m, algorithm="set"):
+    return mask(algorithm, f"pattern: {{type: nm, n: {n}, m: {m}, group: 8}}", "nm")
+
+
+def blocks(sparsity, algorithm="set"):
+    return mask(algorithm, f"sparsity: {sparsity}, pattern: {{type: block, rows: 16, cols: 16}}", "block")
+
+
+# By density alone: a network's own width is the base.
+def by_density(width):
+    return f"parametrization={{type: sparse_mup, base_width: {width}, width: {width}}}"
+
+
+def mlp(width, *arguments):
+    return (f"model.1.out_features={width}", f"model.3.out_features={width}", *arguments)
+
+
+def gpt(width, *arguments):
+    return (f"model.n_embd={width}", *arguments)
+
+
+def transformer(width, *arguments):
+    """BERT and ViT with an MLP of twice the width."""
+    return (f"model.hidden_size={width}", f"model.intermediate_size={2 * width}", *arguments)
+
+
+def resnet(width, *arguments):
+    return (f"model={{type: cifar_resnet, depth: 20, width: {width}}}", *arguments)
+
+
+def sparse(make, width, sparsity):
+    return make(width, sparsity, by_density(width))
+
+
+CIFAR10 = ("data.dir=$data",)
+SHAKESPEARE = ("data.path=$data/text/tinyshakespeare.txt",)
+SST2 = tuple(f"data.{key}=$data/text/sst2.{file}.txt"
+             for key, file in (("train", "train"), ("validation", "dev"), ("test", "test")))
+LR = ("optimizer.lr={type: cosine_once, init: $lr, minimum: 0.0, half_period: $steps}",)
+MLP_CHOICES = {
+    "lr": LR,
+    "decay": ("optimizer.weight_decay=$decay",),
+    "init": ("model.1.init=$init", "model.3.init=$init"),
+    "drop": ("sparsity.drop_fraction.init=$drop",),
+}
+GPT_CHOICES = {
+    "lr": LR,
+    "decay": ("optimizer.weight_decay=$decay",),
+    "deviation": ("model.initializer_range=$deviation",),
+    "dropout": tuple(f"model.{place}_pdrop=$dropout" for place in ("resid", "embd", "attn")),
+}
+BERT_CHOICES = {
+    "lr": LR,
+    "decay": ("optimizer.weight_decay=$decay",),
+    "dropout": ("model.hidden_dropout_prob=$dropout",),
+}
+VIT_CHOICES = {"lr": LR, "decay": ("optimizer.weight_decay=$decay",)}
+RESNET_CHOICES = VIT_CHOICES
+WARMUP = "optimizer.warmup=$warmup"
+
+
+def mlp_row(seconds, crop):
+    return Row(
+        name=f"mlp_{seconds}s",
+        title=f"MLP on CIFAR-10, {seconds} s",
+        config="configs/cifar10_mlp.yaml",
+        data=CIFAR10,
+        metric="validation_accuracy",
+        reported="test_accuracy",
+        seconds=seconds,
+        goal=2.0,
+        choices=MLP_CHOICES,
+        always=(WARMUP, "data.augment={crop: 4, flip: true}" if crop else "data.augment={flip: true}"),
+        conditions="AdamW, batches of 128; 45,000 images, flipped at random" + (", and cropped" if crop else "")
+                   + "; the choice is by 5,000 more.",
+        predicted="sparse by 3 points; 1:16 in groups of 8 or csr at 95 %, twice as wide",
+        sides={
+            "dense": Side(
+                networks={"512": mlp(512), "1024": mlp(1024)},
+                always=("sparsity=null",),
+                defaults={"decay": 0.01, "init": "kaiming_uniform"},
+                first={"lr": [2.5e-4, 5e-4, 1e-3, 2e-3]},
+                then={"decay": [0.1, 0.3], "init": ["default"]},
+            ),
+            "sparse": Side(
+                networks={
+                    "1024, 95 %": sparse(mlp, 1024, unstructured(0.95)),
+                    "2048, 95 %": sparse(mlp, 2048, unstructured(0.95)),
+                    "2048, 1:16 in groups of 8": sparse(mlp, 2048, grouped(1, 16)),
+                    "2048, blocks 95 %": sparse(mlp, 2048, blocks(0.95)),
+                },
+                defaults={"decay": 0.01, "init": "kaiming_uniform"},
+                first={"lr": [2.5e-4, 1e-3]},
+                then={"lr": [1.25e-4], "decay": [0.1], "init": ["default"]},
+            ),
+        },
+    )
+
+
+def gpt_row(name, title, dense, sparse_networks, **more):
+    return Row(
+        name=name,
+        title=title,
+        config="configs/shakespeare_gpt_mini.yaml",
+        data=SHAKESPEARE,
+        metric="validation_loss",
+        reported="validation_loss",
+        choices=GPT_CHOICES,
+        sides={"dense": dense, "sparse": sparse_networks},
+        **dict({"always": (WARMUP,)}, **more),
+    )
+
+
+RESNET_FILTER = ", param_filter: \"layer*conv*.weight\""
+
+
+def resnet_row(name, title, dense, sparse_networks, **more):
+    return Row(
+        name=name, title=title, config="configs/cifar10_resnet20.yaml", data=CIFAR10,
+        metric="validation_accuracy", reported="test_accuracy", choices=RESNET_CHOICES, always=("data.validation=5000",),
+        sides={
+            "dense": Side(networks=dense, defaults={"decay": 1e-3}, first={"lr": [0.05, 0.1, 0.2]},
+                          then={"decay": [3e-4, 3e-3]}),
+            "sparse": Side(networks=sparse_networks, defaults={"decay": 1e-3}, first={"lr": [0.025, 0.05, 0.1]},
+                           then={"decay": [3e-4, 1e-4]}),
+        }, **more)
+
+
+GPT_SPARSE = {
+    "128, 80 %": sparse(gpt, 128, unstructured(0.8)),
+    "128, 1:4 in groups of 8": sparse(gpt, 128, grouped(1, 4)),
+    "192, 90 %": sparse(gpt, 192, unstructured(0.9)),
+}
+
+ROWS = [
+    mlp_row(60, crop=False),
+    gpt_row(
+        "gpt_120s", "GPT on Tiny Shakespeare, 120 s",
+        Side(networks={"64": gpt(64), "96": gpt(96), "128": gpt(128)},
+             defaults={"decay": 0.1, "deviation": 0.045},
+             first={"lr": [3e-3, 6e-3, 1e-2]},
+             then={"decay": [0.03, 0.3], "deviation": [0.02]}),
+        Side(networks=GPT_SPARSE,
+             defaults={"decay": 0.1, "deviation": 0.02},
+             first={"lr": [1.5e-3, 3e-3, 6e-3]},
+             then={"decay": [0.02, 0.05], "deviation": [0.045]}),
+        seconds=120,
+        predicted="sparse by 0.03; width 128 at 75 to 80 %"),
+    gpt_row(
+        "gpt_equal_nonzeros", "GPT on Tiny Shakespeare, equal nonzeros, 3,500 steps",
+        Side(networks={"64": gpt(64)},
+             defaults={"decay": 0.1, "deviation": 0.045},
+             first={"lr": [3e-3, 6e-3, 1e-2, 1.5e-2]},
+             then={"decay": [0.03, 0.3], "deviation": [0.02, 0.08]}),
+        Side(networks={"192, 90.3 %": sparse(gpt, 192, unstructured(0.903)),
+                       "128, 77 %": sparse(gpt, 128, unstructured(0.77))},
+             defaults={"decay": 0.1, "deviation": 0.02},
+             first={"lr": [1.5e-3, 3e-3, 6e-3]},
+             then={"decay": [0.03], "deviation": [0.045]}),
+        steps=3500, goal=0.05,
+        predicted="sparse by 0.06; width 192"),
+    gpt_row(
+        "gpt_repeated_120s", "GPT on the first 100 kB of Tiny Shakespeare, 120 s",
+        Side(networks={"64": gpt(64), "128": gpt(128)},
+             defaults={"decay": 0.1, "deviation": 0.045, "dropout": 0.0},
+             first={"lr": [3e-3, 6e-3]},
+             then={"dropout": [0.1, 0.2, 0.3], "decay": [0.3, 1.0]}),
+        Side(networks={"128, 80 %": GPT_SPARSE["128, 80 %"], "192, 90 %": GPT_SPARSE["192, 90 %"]},
+             defaults={"decay": 0.1, "deviation": 0.02, "dropout": 0.0},
+             first={"lr": [1.5e-3, 3e-3]},
+             then={"dropout": [0.1, 0.2, 0.3], "decay": [0.3, 1.0]}),
+        seconds=120, always=(WARMUP, "data.limit=100000"),
+        predicted="sparse by 0.02; width 192 at 90 %"),
+    Row(
+        name="bert_60s", title="BERT on SST-2, 60 s", config="configs/sst2_bert.yaml", data=SST2,
+        metric="validation_accuracy", reported="test_accuracy", seconds=60, choices=BERT_CHOICES, always=(WARMUP,),
+        predicted="a tie within the ranges",
+        sides={
+            "dense": Side(networks={"64": transformer(64), "128": transformer(128)},
+                          defaults={"decay": 0.05, "dropout": 0.3},
+                          first={"lr": [5e-4, 1e-3, 2e-3]}, then={"decay": [0.2], "dropout": [0.1, 0.5]}),
+            "sparse": Side(networks={"128, 80 %": sparse(transformer, 128, unstructured(0.8)),
+                                     "192, 90 %": sparse(transformer, 192, unstructured(0.9))},
+                           defaults={"decay": 0.05, "dropout": 0.3},
+                           first={"lr": [2.5e-4, 5e-4, 1e-3]}, then={"decay": [0.2], "dropout": [0.1, 0.5]}),
+        }),
+    Row(
+        name="vit_600s", title="Vision transformer on CIFAR-10, 600 s", config="configs/cifar10_vit.yaml", data=CIFAR10,
+        metric="validation_accuracy", reported="test_accuracy", seconds=600, choices=VIT_CHOICES,
+        always=(WARMUP, "data.validation=5000"), goal=-1.0,
+        predicted="dense by 1 point; width 192 in groups of 8",
+        sides={
+            "dense": Side(networks={"96": transformer(96), "128": transformer(128)}, defaults={"decay": 0.05},
+                          first={"lr": [1e-3, 2e-3, 4e-3]}, then={"decay": [0.2]}),
+            "sparse": Side(networks={"128, 80 %": sparse(transformer, 128, unstructured(0.8)),
+                                     "192, 1:4 in groups of 8": sparse(transformer, 192, grouped(1, 4))},
+                           defaults={"decay": 0.05}, first={"lr": [2.5e-4, 5e-4, 1e-3]}, then={"decay": [0.2]}),
+        }),
+    resnet_row("resnet_equal_nonzeros", "ResNet-20 on CIFAR-10, equal nonzeros, 4,700 steps",
+               {"width 9": resnet(9)}, {"width 32, 93 %": sparse(resnet, 32, unstructured(0.93, more=RESNET_FILTER))},
+               steps=4700, goal=2.0, predicted="sparse by 2 points"),
+    resnet_row("resnet_900s", "ResNet-20 on CIFAR-10, 900 s",
+               {"width 16": resnet(16)}, {"width 32, 95 %": sparse(resnet, 32, unstructured(0.95, more=RESNET_FILTER))},
+               seconds=900, goal=-1.0, predicted="dense by 1 point"),
+    mlp_row(300, crop=True),
+    gpt_row(
+        "gpt_600s", "GPT on Tiny Shakespeare, 600 s",
+        Side(networks={"64": gpt(64), "96": gpt(96), "128": gpt(128)},
+             defaults={"decay": 0.1, "deviation": 0.045},
+             first={"lr": [3e-3, 6e-3, 1e-2]},
+             then={"decay": [0.03, 0.3], "deviation": [0.02]}),
+        Side(networks={"128, 80 %": GPT_SPARSE["128, 80 %"], "192, 80 %": sparse(gpt, 192, unstructured(0.8)),
+                       "192, 1:4 in groups of 8": sparse(gpt, 192, grouped(1, 4))},
+             defaults={"decay": 0.1, "deviation": 0.02},
+             first={"lr": [1.5e-3, 3e-3, 6e-3]},
+             then={"decay": [0.02, 0.05], "deviation": [0.045]}),
+        seconds=600,
+        predicted="sparse by 0.03; width 192 at 75 to 80 %"),
+]
