@@ -93,8 +93,10 @@ def test_classes_have_the_members_of_their_stubs():
     found = {
         n for n, c in vars(_lacuna).items() if isinstance(c, type) and not n.startswith("_")
     }
-    assert set(classes) == found
+    assert {n for n in classes if not n.startswith("_")} == found
     for name, stub in classes.items():
+        if name.startswith("_"):
+            continue
         cls = getattr(_lacuna, name)
         bases = [b.id for b in stub.bases]
         theirs = [b.__name__ for b in cls.__bases__ if b.__name__ != "pybind11_object"]
