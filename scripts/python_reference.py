@@ -23,6 +23,7 @@ What `import lacuna as lc` holds. The [guide](../guides/python.md) shows how the
 # Headings with what stands under them; everything else that is public follows under the last one.
 RUNS = ("train plan load evaluate prune compare sweep export import_ from_torch "
         "Run Plan LoadedRun MaskPicture").split()
+DATA = "Dataset ArrayDataset as_dataset load_data Loader".split()
 ERRORS = "Error ConfigError ShapeError DataError CheckpointError StateError MemoryError".split()
 
 
@@ -112,15 +113,19 @@ def page():
     layers = [name for name in public if hasattr(lacuna.layers, name)]
     groups = [
         ("Runs", RUNS),
+        ("Data", DATA),
         ("Errors", ERRORS),
         ("Layers", layers),
-        ("Everything else", [name for name in public if name not in RUNS + ERRORS + layers]),
+        ("Everything else", [name for name in public if name not in RUNS + DATA + ERRORS + layers]),
     ]
     out = [HEAD]
     for title, names in groups:
         out.append(f"## {title}\n")
         for name in names:
             write(name, public[name], out)
+    out.append(f"## lacuna.nn\n\n{documentation(lacuna.nn)}\n")
+    for name in ("Module", "Sequential", "ModuleList"):
+        write("nn." + name, getattr(lacuna.nn, name), out)
     out.append(f"## lacuna.sparse\n\n{documentation(lacuna.sparse)}\n")
     for name in sorted(dir(lacuna.sparse), key=str.lower):
         thing = getattr(lacuna.sparse, name)

@@ -6,7 +6,7 @@ float32 arrays in C order are shared, not copied. Nothing is printed until `log`
 
 import os as _os
 
-from lacuna import layers, sparse
+from lacuna import layers, nn, sparse
 from lacuna._lacuna import (
     SGD,
     Adam,
@@ -29,10 +29,14 @@ from lacuna._lacuna import (
     Variable,
     __version__,
     binary_cross_entropy_with_logits,
+    bmm,
+    cat,
     cross_entropy,
     distillation_loss,
     gelu,
     gelu_tanh,
+    leaky_relu,
+    linear,
     load,
     load_data,
     log,
@@ -76,6 +80,7 @@ from lacuna.layers import (
     SiLU,
     Tanh,
 )
+from lacuna.data import as_dataset
 from lacuna.display import MaskPicture
 from lacuna.model import Model
 from lacuna.registry import register

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from lacuna import _lacuna
+
 Pair = Union[int, Tuple[int, int]]
 
 
@@ -40,6 +42,8 @@ def _to_config(value: Any) -> Any:
         return value.to_config()
     if isinstance(value, (list, tuple)):
         return [_to_config(item) for item in value]
+    if isinstance(value, _lacuna.OwnModule):
+        return {"type": "python_module", "number": _lacuna._lend_module(value)}
     return value
 
 
@@ -301,9 +305,44 @@ def input_shape_of(layers: Sequence[Dict[str, Any]]) -> Tuple[int, ...]:
     )
 
 
+def _extents(value: Any) -> Tuple[int, ...]:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value, value)
+
+
+def example_shape_of(config: Dict[str, Any]) -> Tuple[int, ...]:
+    """A shape of one example that the layer of this entry takes, by the sizes that it says. Images
+    are of 32 by 32 pixels, or as large as the kernel."""
+    kind = config["type"]
+    layers = config.get("layers") or [config]
+    if kind in ("sequential", "residual", "parallel"):
+        return example_shape_of(next((one for one in layers if one["type"] not in _NEUTRAL), {"type": "relu"}))
+    if kind in _NEUTRAL or kind == "token_embedding":
+        return (1,)
+    size = config.get("in_features", config.get("features"))
+    channels = config.get("in_channels", config.get("channels"))
+    windows = ("conv1d", "conv2d", "max_pool", "avg_pool")
+    if kind in windows:
+        extents = zip(_extents(config.get("kernel", 1)), _extents(config.get("dilation", 1)))
+        sides = [max(32, (kernel - 1) * dilation + 1) for kernel, dilation in extents]
+        channels = 1 if kind.endswith("pool") else channels
+        if channels is not None:
+            return (channels, *(sides[:1] if kind == "conv1d" else sides))
+    elif kind == "global_average_pool":
+        return (1, 1, 1)
+    elif channels is not None:
+        return (channels, 1, 1)
+    elif size is not None:
+        return (size,)
+    raise TypeError(
+        f"a {kind} layer of a module needs its sizes, such as in_features or in_channels"
+    )
+
+
 def to_configs(layers: Sequence[Union[Layer, str, Dict[str, Any]]]) -> List[Dict[str, Any]]:
     """Layers as the entries of a configuration's `model`."""
     configs: List[Dict[str, Any]] = []
+    if isinstance(layers, (str, bytes)):
+        raise TypeError(f"Model: expected a list of layers, found {layers!r}")
     for layer in layers:
         if isinstance(layer, Layer):
             configs.append(layer.to_config())
@@ -311,6 +350,8 @@ def to_configs(layers: Sequence[Union[Layer, str, Dict[str, Any]]]) -> List[Dict
             configs.append({"type": layer})
         elif isinstance(layer, dict):
             configs.append(layer)
+        elif isinstance(layer, _lacuna.OwnModule):
+            configs.append(_to_config(layer))
         else:
             raise TypeError(f"Model: expected a layer, found {layer!r}")
     return configs

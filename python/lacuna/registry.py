@@ -1,57 +1,190 @@
-"""Names for algorithms and schedules of one's own."""
+"""Names in configurations for algorithms, layers, data and schedules of one's own."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import inspect
-from typing import Any, Callable, Dict, Optional, TypeVar
+import os
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
-from lacuna import _lacuna
+from lacuna import _lacuna, data, nn
 
 _T = TypeVar("_T", bound=Callable[..., Any])
 _registered: Dict[str, Callable[..., Any]] = {}
+_kinds: Dict[str, str] = {}
+_importing = False
 
 
-def _make(name: str) -> Callable[[Dict[str, Any], int], Any]:
+def _doc(thing: Callable[..., Any], otherwise: str) -> str:
+    return (inspect.getdoc(thing) or otherwise).split("\n")[0]
+
+
+def _add_algorithm(name: str, cls: Callable[..., Any]) -> None:
     def make(keys: Dict[str, Any], seed: int) -> Any:
-        cls = _registered[name]
+        known = _registered[name]
         try:
-            known = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+            inspect.signature(known.__init__)  # type: ignore[misc]
         except ValueError:  # inherited from the module, which takes all keys
-            return cls(**keys, seed=seed)
-        if any(p.name == "seed" or p.kind is inspect.Parameter.VAR_KEYWORD for p in known):
-            return cls(**keys, seed=seed)
-        return cls(**keys)
+            return known(**keys, seed=seed)
+        has_seed = nn.takes(known.__init__, "seed")  # type: ignore[misc]
+        return known(**keys, seed=seed) if has_seed else known(**keys)
 
-    return make
+    _lacuna._register_algorithm(name, _doc(cls, "an algorithm of a Python program"), make)
 
 
-def register(name: Optional[str] = None) -> Callable[[_T], _T]:
-    """Makes a class of algorithms, or a function of the step, a name in configurations.
+def _add_layer(name: str, cls: Callable[..., Any]) -> None:
+    def make(keys: Dict[str, Any], input_shape: Tuple[int, ...]) -> Any:
+        known = _registered[name]
+        if nn.takes(known, "input_shape"):
+            keys = {"input_shape": input_shape, **keys}
+        return known(**keys)
+
+    _lacuna._register_layer(name, _doc(cls, "a module of a Python program"), make)
+
+
+def _add_data(name: str, thing: Callable[..., Any]) -> None:
+    def make(keys: Dict[str, Any], seed: int) -> Any:
+        known = _registered[name]
+        if nn.takes(known, "seed"):
+            keys = {"seed": seed, **keys}
+        if isinstance(known, type) and nn.takes(known, "split"):
+            return data.splits_of({s: known(split=s, **keys) for s in ("train", "test")})
+        return data.splits_of(known(**keys))
+
+    _lacuna._register_dataset(name, _doc(thing, "data of a Python program"), make)
+
+
+def _add_schedule(name: str, _: Callable[..., Any]) -> None:
+    _lacuna._register_schedule(name, lambda step: float(_registered[name](step)))
+
+
+_ADD = {
+    "algorithm": _add_algorithm,
+    "layer": _add_layer,
+    "data": _add_data,
+    "schedule": _add_schedule,
+}
+
+
+def _kind_of(thing: Any, name: str) -> str:
+    if not isinstance(thing, type):
+        return "schedule"
+    if issubclass(thing, _lacuna.SparsityAlgorithm):
+        return "algorithm"
+    if issubclass(thing, nn.Module):
+        return "layer"
+    if issubclass(thing, _lacuna.Dataset):
+        return "data"
+    raise TypeError(f"register: {name} is no SparsityAlgorithm, nn.Module or Dataset")
+
+
+def register(name: Optional[str] = None, *, kind: Optional[str] = None) -> Callable[[_T], _T]:
+    """Makes a class, or a function, a name in configurations.
 
     A class derived from `lacuna.sparse.SparsityAlgorithm` is what `sparsity: {algorithm: NAME}`
-    makes, with the other keys of the entry as keywords, and `seed`. A function f(step) is a
-    schedule: `lr: {type: NAME}`. Without a name it is the class's or function's own. A name that
-    was registered before gets the new one; those that come with lacuna raise StateError.
+    makes, with the other keys of the entry as keywords, and `seed`. One derived from
+    `lacuna.nn.Module` is a layer, `model: [{type: NAME}]`, which is given `input_shape` if it takes
+    it. One derived from `lacuna.Dataset` is `data: {type: NAME}`; one that takes `split` is made for
+    "train" and for "test". A function f(step) is a schedule: `lr: {type: NAME}`; with kind="data" a
+    function returns what `train` takes as `data`.
+
+    Without a name it is the class's or function's own. A name that was registered before gets the
+    new one; those that come with lacuna raise StateError. Runs of `sweep`, and of the program
+    `python3 -m lacuna --import MODULE`, know names that a module registers when it is imported.
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError("register: expected a name, as in @lacuna.register('mine')")
+    if kind is not None and kind not in _ADD:
+        raise ValueError(f"register: kind is one of {', '.join(_ADD)}, found {kind!r}")
 
     def decorate(thing: _T) -> _T:
+        if not callable(thing):
+            raise TypeError(f"register: expected a class or a function, found {thing!r}")
         known = thing.__name__ if name is None else name
         is_class = isinstance(thing, type)
-        if is_class and not issubclass(thing, _lacuna.SparsityAlgorithm):  # type: ignore[arg-type]
-            raise TypeError(f"register: {known} is no SparsityAlgorithm")
+        found = _kind_of(thing, known) if kind is None or is_class else kind
+        if kind is not None and found != kind:
+            raise TypeError(f"register: {known} is of kind {found}, not {kind}")
+        if _kinds.get(known, found) != found:
+            raise _lacuna.StateError(f"'{known}' is registered already, as {_kinds[known]}")
         is_new = known not in _registered
+        before = _registered.get(known)
         _registered[known] = thing
         try:
-            if is_new and is_class:
-                doc = (inspect.getdoc(thing) or "an algorithm of a Python program").split("\n")[0]
-                _lacuna._register_algorithm(known, doc, _make(known))
-            elif is_new:
-                _lacuna._register_schedule(known, lambda step: float(_registered[known](step)))
+            if is_new:
+                _ADD[found](known, thing)
         except _lacuna.StateError:
-            del _registered[known]
+            if before is None:
+                del _registered[known]
             raise
-        if is_class:
+        _kinds[known] = found
+        if found == "algorithm":
             thing._lacuna_name = known  # type: ignore[attr-defined]
         return thing
 
     return decorate
+
+
+def is_own_data(name: Any) -> bool:
+    """Whether that type of data is one of a Python program."""
+    return _kinds.get(name) == "data"
+
+
+def imports() -> List[str]:
+    """Arguments by which `python3 -m lacuna` imports all modules that have registered names: a
+    file, or a module's name. What has been registered without a file is not among them."""
+    arguments: List[str] = []
+    for thing in _registered.values():
+        module = sys.modules.get(getattr(thing, "__module__", None) or "")
+        file = getattr(module, "__file__", None)
+        if module is None or file is None or module.__name__.split(".")[0] == "lacuna":
+            continue
+        name = module.__name__
+        where = os.path.abspath(file) if name == "__main__" or "." not in name else name
+        if where not in arguments:
+            arguments += ["--import", where]
+    return arguments
+
+
+def unknown_to_others() -> List[str]:
+    """Names that have been registered without a file, as in a notebook."""
+    return [
+        name
+        for name, thing in _registered.items()
+        if getattr(sys.modules.get(getattr(thing, "__module__", "")), "__file__", None) is None
+    ]
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """While it lasts, nothing may be trained: a script is read for the names that it registers."""
+    global _importing
+    _importing = True
+    try:
+        yield
+    finally:
+        _importing = False
+
+
+def require_no_import(what: str) -> None:
+    """Raises StateError while a script is read for its names."""
+    if _importing:
+        raise _lacuna.StateError(
+            f"{what} is called while this script is read for the names that it registers; put the "
+            "call under `if __name__ == '__main__':`"
+        )
+
+
+def import_names(modules: Sequence[str]) -> None:
+    """Imports modules, by name or by file, for the names that they register."""
+    with importing():
+        for module in modules:
+            if not module.endswith(".py"):
+                importlib.import_module(module)
+                continue
+            import runpy
+
+            sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
+            runpy.run_path(module, run_name="__lacuna_import__")

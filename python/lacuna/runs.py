@@ -10,8 +10,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
-from lacuna import _lacuna, display
+from lacuna import _lacuna, display, registry
 from lacuna._lacuna import LoadedRun
+from lacuna.data import Given, given_to
 
 if TYPE_CHECKING:  # it takes longer to import than all of lacuna
     import numpy
@@ -26,6 +27,24 @@ def _given(config: Optional[Config]) -> Any:
     if config is None or isinstance(config, (str, os.PathLike)):
         return config
     return dict(config)
+
+
+def _for_data(config: Any, overrides: list[str], data: Optional[Given]) -> list[str]:
+    """The overrides for data of Python's: it is drawn in the thread that trains."""
+    kind = None if config is None else _lacuna._data_type(config)
+    if data is not None:
+        if kind not in (None, "python"):
+            error = _lacuna.ConfigError(
+                f"data.type: the configuration's data is of type '{kind}', and `data` is given too; "
+                "leave one of them out"
+            )
+            error.key = "data.type"
+            raise error
+        if config is not None:
+            overrides = [*overrides, "data.type=python"]
+    if data is not None or registry.is_own_data(kind):
+        overrides = [*overrides, "train.prefetch=0"]
+    return overrides
 
 
 def _overrides(values: Changes) -> list[str]:
@@ -143,6 +162,7 @@ def train(
     resume: bool = False,
     change: Changes = None,
     on_step: Optional[Callable[[int, float, dict[str, Any]], Optional[bool]]] = None,
+    data: Optional[Given] = None,
 ) -> Run:
     """Trains a configuration in a run folder, as `lacuna train` does, and returns the run.
 
@@ -154,41 +174,60 @@ def train(
         the mean of the step's examples, and metrics has the last events of each split by name,
         {"train": {"accuracy": …}, "test": {…}}. If it returns False, the run writes a checkpoint
         and ends. What it raises ends the run without one.
+    data: the examples, instead of the configuration's `data.type`: what `as_dataset` takes, or a
+        dict of such for "train", "validation" and "test". The other keys of the section `data`
+        count as for any data. The run's folder does not have it: give it again to `resume`, and to
+        `evaluate`; it must be the same.
 
     Ctrl-C (SIGINT) ends the run after a checkpoint, and raises KeyboardInterrupt; a second one ends
     the process. Other Python threads run while it trains. `train.threads` stays set afterwards.
     Raises ConfigError, DataError, CheckpointError; StateError when the folder is in use, or another
     training is running in this process; Error when training diverges.
     """
-    overrides = _overrides(set) + _overrides(change)
+    registry.require_no_import("train")
+    given = _given(config)
+    overrides = _for_data(given, _overrides(set) + _overrides(change), data)
     folder = None if run_dir is None else os.fspath(run_dir)
-    trained, state, _ = _lacuna._train(
-        _given(config), overrides, folder, resume, change is not None, on_step
-    )
+    with given_to(data):
+        trained, state, _ = _lacuna._train(
+            given, overrides, folder, resume, change is not None, on_step
+        )
     run = Run(trained)
     run._state = state
     return run
 
 
-def plan(config: Config, *, set: Changes = None, seconds: float = 0.0) -> Plan:
+def plan(
+    config: Config, *, set: Changes = None, seconds: float = 0.0, data: Optional[Given] = None
+) -> Plan:
     """What a run of the configuration will do; mistakes in it are found as `train` finds them.
 
     Data is read, but nothing is written. With `seconds`, steps of the run and of dense training are
-    timed for so long each, and `plan.report["time"]` has the result. Raises ConfigError, DataError,
-    CheckpointError, MemoryError.
+    timed for so long each, and `plan.report["time"]` has the result. `data` is as in `train`.
+    Raises ConfigError, DataError, CheckpointError, MemoryError.
     """
-    return Plan(*_lacuna._plan(_given(config), _overrides(set), seconds))
+    given = _given(config)
+    overrides = _for_data(given, _overrides(set), data)
+    with given_to(data):
+        return Plan(*_lacuna._plan(given, overrides, seconds))
 
 
 def evaluate(
-    run: Path, *, set: Changes = None, last: bool = False, data_changed: bool = False
+    run: Path,
+    *,
+    set: Changes = None,
+    last: bool = False,
+    data_changed: bool = False,
+    data: Optional[Given] = None,
 ) -> Metrics:
     """Loss, accuracy, … of a run's checkpoint on the data it holds out: a dict for each split.
 
     `set` may change the sections data, loss and train. `data_changed` accepts data that is not what
-    it was in training. Raises ConfigError, CheckpointError, DataError.
+    it was in training. `data` is what the run was trained on, where `train` was given it. Raises
+    ConfigError, CheckpointError, DataError.
     """
-    return _lacuna._evaluate(os.fspath(run), _overrides(set), last, data_changed)
+    with given_to(data):
+        return _lacuna._evaluate(os.fspath(run), _overrides(set), last, data_changed)
 
 
 def prune(
@@ -200,22 +239,25 @@ def prune(
     method: Optional[str] = None,
     set: Changes = None,
     last: bool = False,
+    data: Optional[Given] = None,
 ) -> Run:
     """Prunes a trained run (or checkpoint) in one shot, into a run of its own that can go on.
 
     sparsity: the fraction of zeros, in [0, 1); method: "magnitude", "wanda", "sparsegpt" or "admm"
     (the default). Instead of these, `config` gives a section `sparsity`. `run.report` says what was
-    done. `run.resume()` trains on with the pruned weights. Raises as `train`.
+    done. `run.resume()` trains on with the pruned weights. `data` is what the source was trained
+    on, where `train` was given it. Raises as `train`.
     """
-    report = _lacuna._prune(
-        os.fspath(source),
-        _given(config),
-        _overrides(set),
-        os.fspath(run_dir),
-        None if sparsity is None else repr(float(sparsity)),
-        method,
-        last,
-    )
+    with given_to(data):
+        report = _lacuna._prune(
+            os.fspath(source),
+            _given(config),
+            _overrides(set),
+            os.fspath(run_dir),
+            None if sparsity is None else repr(float(sparsity)),
+            method,
+            last,
+        )
     run = Run(run_dir)
     run.report = report
     return run
@@ -228,16 +270,19 @@ def quantize(
     run_dir: Path,
     set: Changes = None,
     last: bool = False,
+    data: Optional[Given] = None,
 ) -> Run:
     """Brings the linear layers of a trained run (or checkpoint) to int8, into a run of its own.
 
     `config` gives a section `quantize`; without it the run's own section counts, or the defaults.
     `run.report` has the layers, and the evaluation in float32 and in int8. `evaluate` and `load`
-    run the model in int8; it is not trained on. Raises as `train`.
+    run the model in int8; it is not trained on. `data` is what the source was trained on, where
+    `train` was given it. Raises as `train`.
     """
-    report = _lacuna._quantize(
-        os.fspath(source), _given(config), _overrides(set), os.fspath(run_dir), last
-    )
+    with given_to(data):
+        report = _lacuna._quantize(
+            os.fspath(source), _given(config), _overrides(set), os.fspath(run_dir), last
+        )
     run = Run(run_dir)
     run.report = report
     return run
@@ -277,18 +322,30 @@ def sweep(
 
     over: {"optimizer.lr": [0.1, 0.01], …}, or a list of what `lacuna sweep --over` takes. random:
     so many combinations are drawn instead of all. The same call goes on with what is unfinished.
-    Names that only this process has registered are not known to the runs. Returns the runs as
-    `compare` does. Ctrl-C ends the runs after a checkpoint. Raises ConfigError before anything runs
+    Names that were registered are known to the runs, which import the modules and read the script
+    that registered them: a script's own calls stand under `if __name__ == "__main__":`. What a
+    notebook's cells register has no file, and is not known. Returns the runs as `compare` does. Ctrl-C ends the runs after a checkpoint. Raises ConfigError before anything runs
     if a run could not begin; StateError if some failed, with the folder of their output.
     """
     axes = list(over) if not isinstance(over, Mapping) else [
         f"{key}=" + ",".join(_lacuna._assignments({"v": value})[0][2:] for value in values)
         for key, values in over.items()
     ]
-    runs, failed, _, _ = _lacuna._sweep(
-        _given(config), _overrides(set), axes, os.fspath(run_dir), seeds, jobs, random,
-        random_seed, [sys.executable, "-m", "lacuna"],
-    )
+    registry.require_no_import("sweep")
+    program = [sys.executable, "-m", "lacuna", *registry.imports()]
+    try:
+        runs, failed, _, _ = _lacuna._sweep(
+            _given(config), _overrides(set), axes, os.fspath(run_dir), seeds, jobs, random,
+            random_seed, program,
+        )
+    except _lacuna.ConfigError as error:
+        for name in registry.unknown_to_others():
+            if f"'{name}'" in str(error):
+                raise _lacuna.ConfigError(
+                    f"{error}; '{name}' was registered without a file, so that runs in other "
+                    "processes do not know it: put the class into a module"
+                ) from None
+        raise
     if failed:
         raise _lacuna.StateError(
             f"{failed} runs failed; their output is in {os.fspath(run_dir)}, in files NAME.log"

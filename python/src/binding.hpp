@@ -50,7 +50,23 @@ Shape to_shape(const py::handle& sizes);
 py::dict to_dict(const StateDict& state);
 StateDict to_state_dict(const py::dict& state);
 
+/// What call() returns; a mistake in its arguments is one of the configuration there. *Errors:*
+/// ConfigError.
+template <class Call>
+auto calling_for(const Config& there, const Call& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (py::error_already_set& error) {
+    const py::object config_error = py::module_::import("lacuna._lacuna").attr("ConfigError");
+    if (!error.matches(config_error) && !error.matches(PyExc_TypeError)) throw;
+    there.error(py::str(error.value()).cast<std::string>());
+  }
+}
+
 void bind_errors(py::module_& module);
+/// To be called when all classes are there: objects of subclasses that have not called
+/// super().__init__() are refused with TypeError.
+void refuse_unmade_objects(const py::module_& module);
 void bind_core(py::module_& module);
 void bind_runs(py::module_& module);
 void bind_loaded_run(py::module_& module);

@@ -14,6 +14,7 @@
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/loader.h"
+#include "own_data.hpp"
 
 namespace lacuna::python {
 namespace {
@@ -22,11 +23,12 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 // Bytes stay bytes, as those of images; all other numbers become floats.
 Examples examples_of(const py::object& inputs, const std::optional<py::object>& answers,
-                     int64_t num_classes) {
+                     int64_t num_classes, std::vector<std::string> class_names) {
   const py::array x = as_array(inputs);
   if (x.ndim() == 0) throw py::value_error("ArrayDataset: dimension 0 of x is the examples");
   const Shape whole = to_shape(py::tuple(x.attr("shape")));
-  Examples examples{.example_shape = whole.without_batch(), .inputs = {}};
+  Examples examples{
+      .example_shape = whole.without_batch(), .inputs = {}, .class_names = std::move(class_names)};
   if (x.dtype().kind() == 'u' && x.dtype().itemsize() == 1) {
     const auto bytes = py::array_t<uint8_t, py::array::c_style | py::array::forcecast>::ensure(x);
     examples.inputs = std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
@@ -91,14 +93,23 @@ class EpochIterator {
   int64_t epoch_;
 };
 
-std::shared_ptr<Loader> make_loader(const DatasetPtr& data, int64_t batch_size, bool shuffle,
+// Examples that Python gives are drawn in the thread that asks for them.
+std::shared_ptr<Loader> make_loader(const py::object& dataset, int64_t batch_size, bool shuffle,
                                     bool drop_last, uint64_t seed, int prefetch) {
+  const DatasetPtr data = dataset_of(dataset);
+  if (dynamic_cast<const OwnDataset*>(data.get()) != nullptr) prefetch = std::min(prefetch, 0);
   return std::make_shared<Loader>(
       data, LoaderOptions{.batch_size = batch_size,
                           .shuffle = shuffle ? Shuffle::EveryEpoch : Shuffle::None,
                           .last_batch = drop_last ? LastBatch::Drop : LastBatch::Keep,
                           .seed = seed,
                           .prefetch = prefetch});
+}
+
+OwnDataset& own_dataset(Dataset& dataset) {
+  auto* own = dynamic_cast<OwnDataset*>(&dataset);
+  if (own == nullptr) throw py::attribute_error("this dataset says itself what its classes are");
+  return *own;
 }
 
 py::dict load(const Config& config, uint64_t seed) {
@@ -121,14 +132,30 @@ py::dict load(const Config& config, uint64_t seed) {
 }  // namespace
 
 void bind_data(py::module_& module) {
-  py::class_<Dataset, std::shared_ptr<Dataset>>(module, "Dataset",
-                                                "Examples; `data[i]` and `data[[i, j]]` give "
-                                                "pairs of arrays, inputs and answers.")
+  py::class_<Dataset, OwnDataset, std::shared_ptr<Dataset>>(
+      module, "Dataset",
+      "Examples; `data[i]` and `data[[i, j]]` give pairs of arrays, inputs and answers. A subclass "
+      "defines __len__(self) and __getitem__(self, i), which returns (x, y): an array of numbers "
+      "(bytes become b / 255), and an integer (a class), numbers (targets), or None. All examples "
+      "are as the first one. Without `num_classes` or `class_names` a pass over all examples finds "
+      "the largest class.")
+      .def(py::init_alias<>())
       .def("__len__", &Dataset::size)
-      .def_property_readonly("example_shape", [](const Dataset& d) { return d.example_shape(); })
-      .def_property_readonly("num_classes", &Dataset::num_classes)
-      .def_property_readonly("num_outputs", &Dataset::num_outputs)
-      .def_property_readonly("class_names", &Dataset::class_names)
+      .def_property_readonly(
+          "example_shape", [](const Dataset& d) { return d.example_shape(); },
+          "The shape of one input.")
+      .def_property(
+          "num_classes", &Dataset::num_classes,
+          [](Dataset& d, int64_t count) { own_dataset(d).set_num_classes(count); },
+          "Classes; 0 in regression. A subclass may set it.")
+      .def_property_readonly("num_outputs", &Dataset::num_outputs,
+                             "Targets of each example; 0 for classes.")
+      .def_property(
+          "class_names", &Dataset::class_names,
+          [](Dataset& d, std::vector<std::string> names) {
+            own_dataset(d).set_class_names(std::move(names));
+          },
+          "Names of the classes, or an empty list. A subclass may set it.")
       .def("__getitem__", &gather, py::arg("indices"))
       .def("__getitem__", [](const Dataset& d, int64_t index) {
         if (index < -d.size() || index >= d.size()) throw py::index_error("no such example");
@@ -139,11 +166,13 @@ void bind_data(py::module_& module) {
       });
   py::class_<ArrayDataset, Dataset, std::shared_ptr<ArrayDataset>>(
       module, "ArrayDataset", "Examples in arrays, which are copied once.")
-      .def(py::init(
-               [](const py::object& x, const std::optional<py::object>& y, int64_t num_classes) {
-                 return std::make_shared<ArrayDataset>(examples_of(x, y, num_classes));
-               }),
+      .def(py::init([](const py::object& x, const std::optional<py::object>& y, int64_t num_classes,
+                       std::vector<std::string> class_names) {
+             return std::make_shared<ArrayDataset>(
+                 examples_of(x, y, num_classes, std::move(class_names)));
+           }),
            py::arg("x"), py::arg("y") = py::none(), py::arg("num_classes") = 0,
+           py::arg("class_names") = std::vector<std::string>(),
            "x: [n, ...], bytes (which become b / 255) or numbers. y: integers [n] (classes, as "
            "many as num_classes or as there are), or numbers [n, outputs]. Raises DataError.");
   py::class_<EpochIterator>(module, "_EpochIterator")
@@ -163,6 +192,7 @@ void bind_data(py::module_& module) {
       .def("state_dict", &Loader::state, "Where the stream stands.")
       .def("load_state_dict", &Loader::load_state, py::arg("state"),
            "The batches that follow are those that followed. Raises CheckpointError.");
+  bind_own_data(module);
   module.def("load_data", &load, py::arg("config"), py::arg("seed") = 0,
              "The splits of a configuration's section `data`: a dict with train, validation and "
              "test, None where there is none.");

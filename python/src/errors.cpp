@@ -1,4 +1,6 @@
 // lacuna's exceptions as Python classes.
+#include <string_view>
+
 #include "binding.hpp"
 #include "lacuna/framework/config/error_place.h"
 #include "lacuna/framework/core/error.h"
@@ -68,7 +70,32 @@ void translate(std::exception_ptr problem) {
   }
 }
 
+// What is used of an object whose class in Python has not called the __init__ of its base.
+constexpr const char* kNoInit =
+    "the object is not made yet: call super().__init__() before anything else of it is used";
+
+void translate_unmade(std::exception_ptr problem) {
+  try {
+    if (problem) std::rethrow_exception(problem);
+  } catch (const py::cast_error& error) {
+    if (std::string_view(error.what()).find("non-held") == std::string_view::npos) throw;
+    PyErr_SetString(PyExc_TypeError, kNoInit);
+  }
+}
+
 }  // namespace
+
+void refuse_unmade_objects(const py::module_& module) {
+  for (const auto& [name, thing] : py::reinterpret_borrow<py::dict>(module.attr("__dict__"))) {
+    if (!PyType_Check(thing.ptr())) continue;
+    py::detail::type_info* type =
+        py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(thing.ptr()));
+    // pybind11 would hand out memory in which nothing has been constructed.
+    if (type != nullptr)
+      type->operator_new = [](size_t) -> void* { throw py::type_error(kNoInit); };
+  }
+  py::register_exception_translator(translate_unmade);
+}
 
 void bind_errors(py::module_& module) {
   classes.error =

@@ -40,6 +40,8 @@ void bind_parameters(py::module_& module);
 void bind_modules(py::module_& module);
 void bind_optimizers(py::module_& module);
 void bind_data(py::module_& module);
+void bind_own_data(py::module_& module);
+void bind_own_modules(py::module_& module);
 void bind_sparsity(py::module_& module);
 void bind_own_algorithms(py::module_& module);
 

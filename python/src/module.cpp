@@ -21,4 +21,5 @@ PYBIND11_MODULE(_lacuna, module) {
   lp::bind_sparsity(module);
   lp::bind_runs(module);
   lp::bind_loaded_run(module);
+  lp::refuse_unmade_objects(module);
 }

@@ -23,6 +23,7 @@
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
 #include "lacuna/sparsity/algorithm.h"
+#include "own_data.hpp"
 #include "parameter_arrays.hpp"
 
 namespace lacuna::python {
@@ -148,9 +149,10 @@ py::object joined(const auto& arrays) {
   return py::module_::import("numpy").attr("concatenate")(all);
 }
 
-py::dict evaluate_on(Module& module, const std::shared_ptr<const Dataset>& data, const Config& loss,
+py::dict evaluate_on(Module& module, const py::object& dataset, const Config& loss,
                      int64_t batch_size, const py::dict& metrics) {
   take_over_writes();
+  const std::shared_ptr<const Dataset> data = dataset_of(dataset);
   Seen seen;
   Evaluation result;
   {
@@ -338,9 +340,20 @@ void bind_module(py::module_& module) {
           py::arg("algorithm"), py::keep_alive<1, 2>(),
           "Makes parameters sparse. Raises ConfigError, ShapeError, StateError.")
       .def(
-          "train", [](Module& m, bool mode) { mode ? m.train() : m.eval(); },
-          py::arg("mode") = true)
-      .def("eval", &Module::eval)
+          "train",
+          [](const py::object& self, bool mode) {
+            auto& m = self.cast<Module&>();
+            mode ? m.train() : m.eval();
+            return self;
+          },
+          py::arg("mode") = true, "Training mode, or evaluation mode; returns the module.")
+      .def(
+          "eval",
+          [](const py::object& self) {
+            self.cast<Module&>().eval();
+            return self;
+          },
+          "Evaluation mode; returns the module.")
       .def_property_readonly("training", &Module::training)
       .def_property("requires_dense", nullptr, &Module::set_requires_dense,
                     "Keeps all parameters below dense, whatever algorithms match.")
@@ -360,6 +373,7 @@ void bind_module(py::module_& module) {
 
 void bind_modules(py::module_& module) {
   bind_module(module);
+  bind_own_modules(module);
   py::class_<Sequential, Module, ModelPtr>(module, "Sequential",
                                            "A model: layers one after the other.")
       .def(py::init(&make_model), py::arg("layers"), py::arg("input_shape"), py::arg("seed") = 0);

@@ -168,6 +168,24 @@ py::array_t<int64_t> stored_positions_of(const Parameter& parameter) {
   return flat;
 }
 
+ParameterPtr make_parameter(const py::object& given, const py::object& use) {
+  const Tensor values = to_tensor(given).clone();
+  if (values.numel() == 0) throw ShapeError("a parameter needs at least one element");
+  auto parameter = std::make_shared<Parameter>(values.shape(), Initializer::constant(0.0));
+  if (!use.is_none()) {
+    if (!py::isinstance<py::str>(use) || use.cast<std::string>() != "linear") {
+      throw py::value_error("Parameter: use is None or 'linear'");
+    }
+    if (values.shape().rank() != 2) {
+      throw ShapeError("a parameter for linear() has shape [out, in], found " +
+                       values.shape().to_string());
+    }
+    parameter->use = WeightUse::Linear;
+  }
+  parameter->assign(values);
+  return parameter;
+}
+
 std::string describe(const Parameter& p) {
   return fmt::format("Parameter('{}', shape={}, nnz={}, layout='{}')", p.name(),
                      p.shape().to_string(), p.pattern()->nnz(), p.pattern()->layout().name());
@@ -229,6 +247,11 @@ void bind_parameters(py::module_& module) {
   py::class_<Parameter, ParameterPtr>(
       module, "Parameter",
       "A trained array of a model. Of a compressed layout only the nonzeros are stored.")
+      .def(py::init(&make_parameter), py::arg("values"), py::arg("use") = py::none(),
+           "A parameter for a lacuna.nn.Module, which begins with these values: a copy. use: "
+           "'linear' for a weight [out, in] that lacuna.linear alone multiplies by: it may have "
+           "every layout, and algorithms take it as they take a layer's. Others are made sparse "
+           "where a filter names them, in layouts that store every position. Raises ShapeError.")
       .def_property_readonly("name", &Parameter::name, "As in 'encoder.fc1.weight'.")
       .def_property_readonly("shape", [](const Parameter& p) { return p.shape(); })
       .def_property_readonly("ndim", [](const Parameter& p) { return p.shape().rank(); })

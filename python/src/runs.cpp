@@ -40,6 +40,14 @@ GivenConfig given_config(const py::object& source, const Texts& overrides) {
   return given;
 }
 
+// What the section `data` says of its type, if anything.
+py::object data_type(const py::object& source) {
+  const GivenConfig given = given_config(source, {});
+  const Config tree = given.path.empty() ? given.tree : load_yaml(given.path);
+  const Config type = tree.is_map() ? tree.peek("data.type") : Config();
+  return type.is_scalar() ? py::object(py::str(type.text())) : py::object(py::none());
+}
+
 // "key=value" of each entry. Values are written as JSON, which YAML reads.
 Texts assignments(const py::object& values) {
   Texts all;
@@ -280,6 +288,7 @@ int run_command(const Texts& arguments) {
 }  // namespace
 
 void bind_runs(py::module_& module) {
+  module.def("_data_type", &data_type, py::arg("config"));
   module.def("_assignments", &assignments, py::arg("values"));
   module.def("_train", &train, py::arg("config"), py::arg("overrides"), py::arg("run_dir"),
              py::arg("resume"), py::arg("change"), py::arg("on_step"));

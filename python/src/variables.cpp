@@ -9,6 +9,8 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/concatenate.h"
+#include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/autograd/ops/matmul.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
@@ -170,6 +172,42 @@ void bind_operations(py::module_& module) {
   bind_unary(module, "tanh", &tanh, "tanh(x).");
   bind_unary(module, "softmax", &softmax, "Over the last dimension.");
   bind_unary(module, "log_softmax", &log_softmax, "Over the last dimension.");
+  module.def(
+      "leaky_relu",
+      [](const py::object& x, float negative_slope) {
+        const Variable v = to_variable(x);
+        const py::gil_scoped_release released;
+        return leaky_relu(v, negative_slope);
+      },
+      py::arg("x"), py::arg("negative_slope") = 0.01f, "x where x >= 0, else negative_slope x.");
+  module.def(
+      "cat",
+      [](const py::sequence& tensors, int dim) {
+        std::vector<Variable> inputs;
+        for (const py::handle tensor : tensors) inputs.push_back(to_variable(tensor));
+        const py::gil_scoped_release released;
+        return concatenate(inputs, dim);
+      },
+      py::arg("tensors"), py::arg("dim") = 0,
+      "Arrays one after the other along a dimension. Raises ShapeError.");
+  module.def(
+      "bmm",
+      [](const py::object& a, const py::object& b) {
+        return without_gil(&bmm, to_variable(a), to_variable(b));
+      },
+      py::arg("a"), py::arg("b"), "A product for each example: [batch, m, k] @ [batch, k, n].");
+  module.def(
+      "linear",
+      [](const py::object& x, const ParameterPtr& weight, const py::object& bias) {
+        if (weight == nullptr) throw py::type_error("linear: the weight must be a Parameter");
+        const Variable input = to_variable(x);
+        const Variable offset = bias.is_none() ? Variable() : to_variable(bias);
+        const py::gil_scoped_release released;
+        return linear(input, weight, offset);
+      },
+      py::arg("x"), py::arg("weight"), py::arg("bias") = py::none(),
+      "x weight^T + bias, in the weight's layout. x: [..., in]; weight: a Parameter [out, in]; "
+      "bias: [out], or None. Raises ShapeError.");
   py::class_<NoGradScope>(module, "no_grad",
                           "`with lacuna.no_grad():` operations of this thread record nothing.")
       .def(py::init<>())
