@@ -6,7 +6,7 @@
 
 namespace lacuna::fuzz {
 
-/// Reads the bytes as an image from a file whose name says the format.
+/// Reads the bytes as an image from a file whose name gives the format.
 inline void read_as_image(const ScratchFile& file, std::string_view bytes) {
   file.write(bytes);
   answer([&] {

@@ -59,7 +59,7 @@ enum class UpdateRule {
   DecoupledAdam,  ///< that of the gradient alone, and lr · weight_decay · w
 };
 
-/// Factors of one parameter for what the options say.
+/// Factors of one parameter for the values of the options.
 struct UpdateFactors {
   double lr = 1.0;
   double eps = 1.0;

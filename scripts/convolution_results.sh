@@ -4,7 +4,7 @@
 # usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense rigl90 static90 rigl80 wide"; some two hours a seed on two cores)
 # What came of finished runs stands in docs/measurements/convolution_results.tsv, one line per run: they are not made
-# again unless their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and
+# again unless their line is deleted. Runs stay in runs/results, or in LACUNA_RESULTS_DIR, and
 # one that was interrupted resumes.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS]}" && pwd)

@@ -5,7 +5,7 @@
 # usage: scripts/network.sh CONFIG [--rate 1gbit] [--delay 50us] [--steps N] [--set PATH=VALUE]...
 # Needs root, iproute2, and a core for each process. Where the kernel has no netem the rate is made by
 # `tc tbf`, of which two packets' bytes may go at once, and the delay is the cable's own: some tens of
-# microseconds, which are measured and printed. Where it has neither, the script says so, and prints what
+# microseconds, which are measured and printed. If it has neither, the script reports it, and prints what
 # the model of docs/development/scaling.md predicts instead, from compute that it measures
 # (scripts/scaling_check.py). LACUNA_BUILD_DIR is where the program and bench_network are (default:
 # build/release).

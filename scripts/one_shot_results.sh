@@ -3,7 +3,7 @@
 # usage: scripts/one_shot_results.sh CIFAR10_FOLDER [TEXT_FOLDER]   (about an hour on two cores with both)
 # CIFAR10_FOLDER holds cifar-10-batches-bin; TEXT_FOLDER what scripts/text_results.sh takes, whose dense
 # models of seed 0 are trained first where they are not there.
-# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
+# Runs that are finished are not made again: they stay in runs/results, or in LACUNA_RESULTS_DIR.
 # ONE_SHOT_TUNE=0 leaves the training after pruning out; a list as "magnitude-80 admm+ls-2:4" names what is
 # trained.
 set -euo pipefail
@@ -90,7 +90,7 @@ if [ -n "$text" ]; then
   run_all text_commands
 fi
 
-# What a run's log says of a split, before or after pruning.
+# A run's result on a split, before or after pruning, from its log.
 number() { # MODEL METHOD TARGET before|after SPLIT accuracy|perplexity
   sed -n "s/^$4 *$5 .*$6 \([0-9.e+]*\).*/\1/p" "$results/one-shot-$1-$2-$3/log.txt" | head -1
 }

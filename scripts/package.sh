@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds Debian packages of the program, the shared library, its headers and the Python module, and
-# says where they are.
+# prints where they are.
 # usage: scripts/package.sh
 # LACUNA_BUILD_DIR is where to build (default: build/package).
 set -euo pipefail

@@ -8,7 +8,7 @@
 # are as many as fit by the time of one, measured first, one variant after the other, with the machine to
 # itself. What was measured stands in docs/measurements/pareto_steps.tsv, what came of finished runs in
 # docs/measurements/pareto_results.tsv: neither is done again unless its lines are deleted. Runs stay in runs/results, or
-# where LACUNA_RESULTS_DIR says, and one that was interrupted resumes.
+# in LACUNA_RESULTS_DIR, and one that was interrupted resumes.
 set -euo pipefail
 text=$(cd "${1:?usage: scripts/pareto.sh TEXT_FOLDER [SEEDS [VARIANTS]]}" && pwd)
 seeds=${2:-0}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained sparse network: installs what is missing, builds the program,
-# trains configs/quickstart.yaml and says where the results are.
+# trains configs/quickstart.yaml and prints where the results are.
 # usage: scripts/quickstart.sh [options of `lacuna train`, as --set sparsity.sparsity=0.95]
 # LACUNA_BUILD_DIR is where to build (default: build/release).
 set -euo pipefail

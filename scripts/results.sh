@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains MNIST with every algorithm, sparsity and seed, and writes docs/measurements/tables.md.
 # usage: scripts/results.sh MNIST_FOLDER [SEEDS]      (default seeds: "0 1 2"; about 15 minutes)
-# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
+# Runs that are finished are not made again: they stay in runs/results, or in LACUNA_RESULTS_DIR.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/results.sh MNIST_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0 1 2}

@@ -7,7 +7,7 @@ usage: scripts/scaling_check.py CONFIG [--processes N] [--steps N] [--mpirun "OP
 Wants a quiet machine, and for each process a core: it takes some 4 runs of `--steps` steps. The program and
 bench_network are those of LACUNA_BUILD_DIR (default: build/release); build both first (targets
 lacuna_program, bench_network). With --rate and --delay, numbers as tc has them, the prediction is that of
-such a network, and says what part of the exchange backward hides.
+such a network, and tells what part of the exchange the backward pass hides.
 """
 import argparse
 import json

@@ -5,7 +5,7 @@
 # more; about 25 minutes on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
 # What came of finished runs stands in docs/measurements/text_results.tsv, one line per run: they are not made again unless
-# their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
+# their line is deleted. Runs stay in runs/results, or in LACUNA_RESULTS_DIR, and one that was
 # interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with a
 # few steps.
 set -euo pipefail

@@ -4,7 +4,7 @@
 # usage: scripts/vit_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense 2:4 rigl80"; some half an hour a seed on two cores)
 # What came of finished runs stands in docs/measurements/vit_results.tsv, one line per run: they are not made again unless
-# their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
+# their line is deleted. Runs stay in runs/results, or in LACUNA_RESULTS_DIR, and one that was
 # interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with
 # a few steps.
 set -euo pipefail

@@ -54,14 +54,14 @@ class SparsityAlgorithm {
   /// Its name in a configuration, as in "rigl".
   virtual std::string_view type() const = 0;
 
-  /// How its masks begin where the weights were loaded; of an algorithm with parts, as its first
-  /// part says. An override is needed only where masks do not come from `init_method`.
+  /// How its masks begin where the weights were loaded; for an algorithm with parts, those of its
+  /// first part. An override is needed only where masks do not come from `init_method`.
   virtual FirstMasks first_masks() const {
     return parts_.empty() ? FirstMasks::Made : parts_.front()->first_masks();
   }
   /// Whether its options ask for zeros from the first step on.
   bool begins_sparse() const;
-  /// Whether its options say `init_method: inherit`.
+  /// Whether its options have `init_method: inherit`.
   bool inherits_masks() const { return options_.init_method.inherits(); }
 
   /// Whether each optimizer step ends with `update`. When off, call `update` by hand. A part

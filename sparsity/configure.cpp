@@ -33,7 +33,7 @@ void require_target(const Config& entry, std::string_view type) {
   for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
     if (entry.has(key)) return;
   }
-  if (PatternShape::from_config(entry.get("pattern")).is_nm()) return;  // N:M says how sparse
+  if (PatternShape::from_config(entry.get("pattern")).is_nm()) return;  // N:M sets the sparsity
   entry.require_all_read();
   entry.error(std::string(type) + " needs `sparsity` (or `density`, or `fan_in`)");
 }
@@ -276,7 +276,7 @@ std::unique_ptr<SparsityAlgorithm> configure(const Config& config, uint64_t seed
   if (!config.is_list()) config.fail("a number, a map or a list of maps");
   auto group = std::make_unique<Group>();
   for (const Config& entry : config.items()) {
-    // First, and not as an argument beside the filter: it says what is wrong with an entry.
+    // First, and not as an argument beside the filter: it reports what is wrong with an entry.
     auto algorithm = configure_entry(entry, seed);
     group->add(ParameterFilter::from_config(entry.get("param_filter")), std::move(algorithm));
   }

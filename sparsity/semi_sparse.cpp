@@ -27,8 +27,8 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
           .layout = o.layout};
 }
 
-// Marks the keys of a target as read. One of them does not go with a pattern, which is said of it
-// where it is given.
+// Marks the keys of a target as read. One that does not go with a pattern is reported at its
+// place.
 void mark_target(const Config& entry, bool has_fan_in) {
   for (const char* key : {"sparsity", "schedule"}) {
     const Config value = entry.get(key);

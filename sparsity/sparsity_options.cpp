@@ -27,7 +27,7 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed,
                           .seed = seed,
                           .update = {},
                           .drop_fraction = {}};
-  // Left out, it is what N:M says; 0 in C++ is the same, but who writes it means something else.
+  // Left out, N:M sets it; 0 in C++ is the same, but a user who writes 0 means something else.
   const Config given = entry.get("sparsity");
   if (options.pattern.is_nm() && given.is_number() && given.as<double>() == 0.0) {
     given.error("pattern " + options.pattern.description() + " has a sparsity of " +

@@ -9,7 +9,7 @@
 namespace lacuna::bench {
 namespace {
 
-// C[m, n] = op(A) op(B), A being stored as [k, m] and B as [n, k] where 'T' says so.
+// C[m, n] = op(A) op(B), with A stored as [k, m] and B as [n, k] if their flag is 'T'.
 void multiply(char transpose_a, char transpose_b, int64_t k, const Tensor& a, const Tensor& b,
               Tensor& c) {
   const int64_t m = c.shape()[0], n = c.shape()[1];

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
-// A cache's size, or what is common where the system does not say.
+// A cache's size, or a common one if the system does not report it.
 int64_t cache_bytes(int name, int64_t common) {
   const long bytes = ::sysconf(name);
   return bytes > 0 ? bytes : common;

@@ -37,7 +37,7 @@ std::string command_line(int argc, char** argv, const std::string& name) {
   return text;
 }
 
-// "AMD EPYC 9R14", where the system says so.
+// "AMD EPYC 9R14", if the system reports it.
 std::string processor_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {

@@ -17,7 +17,7 @@ enum class Size { Tiny, Quick, Full };
 struct Settings {
   Size size = Size::Full;
   int threads = 1;
-  int repetitions = 0;  ///< 0: what the size says
+  int repetitions = 0;  ///< 0: chosen by the size
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 
   double elapsed_seconds() const;

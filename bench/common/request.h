@@ -15,7 +15,7 @@ struct CaseRequest {
   std::vector<std::string> shapes;
   std::vector<double> sparsities;
 
-  /// --shape, whose help says its form, and --sparsity.
+  /// --shape, whose help text describes its form, and --sparsity.
   std::vector<Option> options(std::string shape_help);
 };
 

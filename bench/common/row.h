@@ -1,4 +1,4 @@
-// What every row of JSON and every table says of a time.
+// The fields of a measured time in every row of JSON and in every table.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ struct SparsityCase {
   std::string layout;     ///< masked, csr, auto; of no meaning in dense training
   double sparsity = 0.0;
   int64_t freq = 100;  ///< steps between updates, of the algorithms that have them
-  /// A structure that says how sparse, as in a configuration ({type: nm, n: 2, m: 4}); null: none.
+  /// A pattern that sets the sparsity, as in a configuration ({type: nm, n: 2, m: 4}); null: none.
   Config pattern = {};
 };
 

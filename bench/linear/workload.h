@@ -9,7 +9,7 @@
 
 namespace lacuna::bench {
 
-/// Operands of a linear layer's three products; row-major where nothing else is said. All
+/// Operands of a linear layer's three products; row-major unless stated otherwise. All
 /// contenders share them, as a layer works on what the one before it has just written, not on a
 /// copy of its own.
 struct LinearWorkload {

@@ -14,7 +14,7 @@ int64_t peak_live_bytes();
 int64_t largest_allocation();
 void reset_peak();
 
-/// What the system says that this process has in memory (VmRSS) and has had at most (VmHWM).
+/// The memory of this process as the system reports it: now (VmRSS) and at most (VmHWM).
 int64_t resident_bytes();
 int64_t most_resident_bytes();
 

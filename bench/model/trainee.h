@@ -34,7 +34,7 @@ class ImageNetwork {
     run();
     profile_.drop_last();
   }
-  /// One number that says whether two networks compute the same.
+  /// One number that shows whether two networks compute the same.
   virtual float result() = 0;
   /// Where the time of runs goes.
   const PassProfile& profile() const { return profile_; }

@@ -25,7 +25,7 @@ def run(trainee, seconds, warm):
 
 
 def main():
-    warnings.filterwarnings("ignore")  # CSR is in beta, as PyTorch says at each use
+    warnings.filterwarnings("ignore")  # PyTorch warns at each use that CSR is in beta
     torch.set_num_threads(int(sys.argv[1]))
     trainees = {}
     print(json.dumps({"version": torch.__version__}), flush=True)

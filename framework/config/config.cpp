@@ -105,7 +105,7 @@ std::string Config::text() const {
 }
 
 void Config::error(std::string_view message) const {
-  // An error of a value that --set gave, thrown through a node of the file: it says where already.
+  // An error of a value that --set gave, thrown through a node of the file: its place is stated.
   if (message.starts_with("--set ")) throw ConfigError(std::string(message));
   throw ConfigError(where() + ": " + std::string(message));
 }

@@ -1,4 +1,4 @@
-// ErrorPlace: where a ConfigError says that the mistake is, for programs that show it there.
+// ErrorPlace: the place of the mistake that a ConfigError names, for programs that show it there.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace lacuna {
 
 /// The beginning of a message such as "run.yaml:3:5: train.batch_size: expected …". What the
-/// message does not say is empty or 0.
+/// message does not state is empty or 0.
 struct ErrorPlace {
   std::string file;
   int line = 0;     ///< from 1

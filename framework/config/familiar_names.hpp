@@ -26,7 +26,7 @@ const std::vector<FamiliarName>& familiar_names();
 bool is_familiar(std::string_view name, std::string_view ours);
 
 /// "did you mean 'kernel'?" for the name of others for one of `candidates`, with what differs; or
-/// what to do without it, where these say what is spoken of. Empty for all other names.
+/// what to do without it, if the candidates show which key is meant. Empty for all other names.
 std::string suggest_familiar(std::string_view name, std::span<const std::string> candidates);
 
 /// The dotted key that others, or a user in the wrong section, call so: "optimizer.lr" for

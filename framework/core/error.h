@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// Base of every exception lacuna throws on purpose. `what()` says where, what was expected, what
-/// was found and, where there is one, what to do.
+/// Base of every exception that lacuna throws on purpose. `what()` states where, what was expected,
+/// what was found and, if there is a remedy, what to do.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -10,7 +10,7 @@ namespace lacuna {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kMayReadPastEnd = false;  // other libraries' memory ends where they say
+constexpr bool kMayReadPastEnd = false;  // other libraries' memory ends at its stated size
 #else
 constexpr bool kMayReadPastEnd = true;
 #endif

@@ -31,7 +31,7 @@ size_t length_at(std::string_view text, size_t at) {
   return length;
 }
 
-// Where the system says nothing.
+// Used if the system reports nothing.
 constexpr int64_t kUnknownBytes = GroupMemory{}.total;
 
 // The number that follows a word in a file of the system's; without a word, the file's first.
@@ -66,7 +66,7 @@ GroupMemory memory_of(int64_t limit, int64_t with_swap, int64_t used, int64_t ca
   return {.total = with_swap, .left = left_of(limit, used)};
 }
 
-// A group that says nothing of swap may take all there is.
+// A group without a limit for swap may take all there is.
 GroupMemory memory_of_version_2(const fs::path& group, int64_t swap) {
   const int64_t limit = number_in(group / "memory.max");
   const int64_t of_swap = std::min(swap, number_in(group / "memory.swap.max"));

@@ -23,10 +23,10 @@ std::string printable(std::string_view text, size_t most = 200);
 
 /// What a path is where reading it could wait without end or never come to one: "is a pipe, not a
 /// file" (or a socket, or a device). Empty where it is a file or a folder, or where nothing is
-/// there, which opening it says better. Links are followed.
+/// there, which opening it reports better. Links are followed.
 std::string why_no_file(const std::string& path);
 
-/// Bytes that this process may still take, as far as the system says so: the least of the memory
+/// Bytes that this process may still take, as far as the system reports: the least of the memory
 /// that is available, of what the process's control groups (of version 1 or 2, and those around
 /// them) leave next to cached files, and of its limit of address space. The largest int64_t where
 /// nothing is known.
@@ -44,7 +44,7 @@ struct GroupMemory {
 /// What control groups allow a process: the least of those that it is in and those around them.
 /// `membership` is a file as /proc/self/cgroup and `root` a folder as /sys/fs/cgroup, of version 1
 /// or 2; in a container, where the one may name groups that the other does not show, what `root`
-/// itself says counts. `swap` is the machine's. *Cost:* some small files, for each level of groups.
+/// itself states counts. `swap` is the machine's. *Cost:* some small files per level of groups.
 GroupMemory memory_of_groups(const std::filesystem::path& membership,
                              const std::filesystem::path& root, int64_t swap);
 

@@ -37,7 +37,7 @@ void require_plausible_labels(const Config& data, const Dataset& train);
 void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes,
                        const std::string& more = "");
 
-/// `num_classes` says what the data has, where that is not for it to choose. *Errors:* ConfigError.
+/// `num_classes` is the data's number of classes, unless it may choose. *Errors:* ConfigError.
 void require_number_of_classes(const Config& data, const Dataset& train);
 
 /// Examples that stand in the order of their classes lose whole classes by a limit: a warning names

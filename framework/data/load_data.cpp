@@ -96,7 +96,7 @@ void measure_targets(const Examples& train, std::span<const int64_t> indices, Da
   }
 }
 
-// The scaling that `normalize_targets` says or asks for.
+// The scaling that `normalize_targets` states or asks for.
 void choose_target_scaling(const Config& node, const Examples& train,
                            std::span<const int64_t> indices, DataSplits& splits) {
   if (!node.is_map()) {

@@ -37,7 +37,7 @@ struct DataSplits {
   /// For the loader of the training split, and of no other.
   AugmentOptions augment = {};
   Sampling sampling = Sampling::Once;
-  /// Whether the factory has read data.validation and data.test and held out what they say;
+  /// Whether the factory has read data.validation and data.test and held out what they name;
   /// load_data then does not. Text is held out at its end, and not at random.
   bool is_held_out = false;
   /// Of a table whose first line names the columns: those of the inputs, in their order, and of the
@@ -92,7 +92,7 @@ struct DatasetType {
   std::function<std::optional<Examples>(const std::string& path, const Config& data,
                                         const KnownData& known)>
       read_inputs = {};
-  /// Dotted keys that say which of the training examples are held out. data.test is one where a
+  /// Dotted keys that decide which of the training examples are held out. data.test is one where a
   /// number holds a test split out, too: load_data does so, unless DataSplits::is_held_out.
   std::vector<std::string> split_keys = {"data.validation", "train.seed", "data.limit"};
   /// Keys that `load` reads when it has read files, and not before: a key that neither it nor
@@ -131,8 +131,8 @@ TaskKeys read_task(const Config& data);
 /// without files.
 bool has_training_files(const Config& data);
 
-/// Of a data section that could not be loaded (its files are not there, say): whether it has keys
-/// that its type does not know (DatasetType::late_keys). *Errors:* ConfigError at the key, with the
+/// For a data section that could not be loaded (its files are missing): whether it has keys that
+/// its type does not know (DatasetType::late_keys). *Errors:* ConfigError at the key, with the
 /// nearest name.
 void require_known_data_keys(const Config& data);
 

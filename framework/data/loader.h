@@ -63,7 +63,7 @@ struct BatchShards {
     Batch batch;
   };
   int64_t size = 0;    ///< examples of the whole batch
-  int64_t shards = 0;  ///< that it is cut into: as the options say, or of a smaller batch its size
+  int64_t shards = 0;  ///< that it is cut into: the options', or for a smaller batch its size
   std::vector<Shard> drawn;
 
   bool is_whole() const { return static_cast<int64_t>(drawn.size()) == shards; }

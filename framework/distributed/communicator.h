@@ -63,9 +63,9 @@ class Communicator : public ShardPeers {
 
 /// Whether a launcher of MPI programs (mpirun, srun) has started this process.
 bool is_launched();
-/// How many processes it has started: 1 without one, 0 where it does not say.
+/// How many processes it has started: 1 without one, 0 if it does not report it.
 int64_t launched_processes();
-/// This process's number among them; 0 without a launcher, or where it does not say.
+/// This process's number among them; 0 without a launcher, or if it does not report it.
 int64_t launched_rank();
 /// Whether this build can take part in such a job, and by what: "Open MPI v4.1.4…", or why not.
 /// *Cost:* loads the library, and starts nothing.

@@ -97,7 +97,7 @@ class DataParallel {
 /// not.
 void require_processes_divide(int64_t shards, int processes);
 
-/// Throws unless all processes say the same: for what must not differ between them. `what` are
+/// Throws unless all processes state the same: for what must not differ between them. `what` are
 /// pairs of a name and a text. *Errors:* StateError in all processes that names what differs, and
 /// each process's. Collective.
 struct Agreed {

@@ -23,7 +23,7 @@ struct Format {
   std::string_view name, about;
   ExportFunction write;
   bool takes_masks, takes_sparse;
-  bool has_scales = false;  ///< whether it says how attention scales
+  bool has_scales = false;  ///< whether it states how attention scales
 };
 
 // The one place that knows which formats there are.

@@ -14,7 +14,7 @@ struct ExportOptions {
   /// One of `export_formats()`; empty with `card` alone.
   std::string format = "safetensors";
   /// Masks in addition to the weights, as arrays NAME_mask, as cstorch has them; without, a
-  /// weight's zeros alone say where it has no connections.
+  /// weight's zeros alone show where it has no connections.
   bool masks = false;
   /// Whether sparse weights are stored by their nonzeros: `safetensors` and `onnx` can.
   bool sparse = false;
@@ -35,7 +35,7 @@ struct ExportedRun {
   int64_t bytes = 0;  ///< of the file; 0 of a folder and of a card
   /// Of all parameters and buffers as dense arrays of float32.
   int64_t dense_bytes = 0;
-  std::vector<std::string> notes = {};  ///< what the model does that the file does not say
+  std::vector<std::string> notes = {};  ///< what the model does that the file does not state
 };
 
 /// Names of the formats, each with a description of one line.

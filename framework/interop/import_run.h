@@ -29,7 +29,7 @@ struct ImportedRun {
 ///
 /// Where the configuration has a `sparsity` section, its first masks are made, as at the beginning
 /// of a training; a static one keeps the masks that the file, or its zeros, gave (`init_method:
-/// inherit`, unless it says another).
+/// inherit`, unless it names another).
 ///
 /// *Errors:* those of `build_experiment`, which reads the configuration's data, and of
 /// `load_weights`; StateError when `run_dir` is in use.

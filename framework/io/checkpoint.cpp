@@ -139,7 +139,7 @@ Checkpoint read_content(const std::string& path) {
   return checkpoint;
 }
 
-// The seal says that the bytes are those that were written, and nothing of who wrote them.
+// The seal proves that the bytes are those that were written, but not who wrote them.
 void probe(const std::string& path) {
   probe_hdf5({.path = path, .purpose = "checkpoint"}, [&] { read_content(path); });
 }

@@ -66,7 +66,7 @@ void log_to_console(LogLevel least) {
       "console", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   console->set_pattern("%v");
   console->set_level(to_spdlog(least));
-  console->set_error_handler([](const std::string&) {});  // there is nowhere left to say it
+  console->set_error_handler([](const std::string&) {});  // there is nowhere left to report it
   const std::lock_guard lock(loggers().mutex);
   loggers().console = std::move(console);
 }

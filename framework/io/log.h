@@ -10,7 +10,7 @@ namespace lacuna {
 enum class LogLevel { Detail, Info, Warning, Error, Off };
 
 /// Writes messages from `least` on to the standard error output, without time stamps; warnings and
-/// errors say that they are.
+/// errors are marked as such.
 void log_to_console(LogLevel least);
 
 /// Appends all messages to a file too, each with date, time and level, and flushed at once.

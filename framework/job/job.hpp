@@ -16,12 +16,12 @@ std::shared_ptr<Communicator> enter_job();
 /// Says goodbye, so that the launcher sees an end in order. Collective. Nothing outside of a job.
 void leave_job();
 
-/// What an error's message says of the process: "process 3 on node7: …", before the job is joined
-/// too. The message as it is outside of a job of several.
+/// An error's message with its process: "process 3 on node7: …", also before the job is joined.
+/// Outside of a job of several, the message as it is.
 std::string naming_process(const std::string& message);
 
-/// Waits a moment in all processes but the first: where all have the same to say, the first one has
-/// said it and the others are gone before they do. Before the job is joined too.
+/// Waits a moment in all processes but the first: if all have the same error, the first one has
+/// reported it and the others are gone before they do. Also before the job is joined.
 void let_first_speak();
 
 /// Ends the whole job for an error of this process, the first one first (`let_first_speak`).

@@ -57,7 +57,7 @@ struct Level {
   std::map<std::string, int> counts = {};
 };
 
-// What a model says once for all layers that do not say it themselves; null where it does not.
+// Keys that a model gives once for all layers that do not have them; null if it does not.
 struct SharedKeys {
   Config fan_in, attention_scale;
 };
@@ -240,7 +240,7 @@ class Expander {
     into.push_back(std::move(layer));
   }
 
-  // The last layer of all, where it does not say how many outputs it gives.
+  // The last layer of all, if it does not state its number of outputs.
   void fill_in_classes(const ModelLayer& last) const {
     if (last.kind == ModelLayer::Kind::Sequential) return fill_in_classes(last.layers.back());
     const std::string& key = type_named(last.type).outputs_key;

@@ -29,7 +29,7 @@ struct ModelLayer {
   std::string described() const;
 };
 
-/// What a model may leave out because the data says it; 0: it does not.
+/// What a model may leave out because the data determines it; 0: it does not.
 struct ModelContext {
   int64_t vocabulary_size = 0;    ///< ids that tokens have
   int64_t positions = 0;          ///< tokens of an example, at most
@@ -46,13 +46,13 @@ struct ModelLayers {
   /// as read where it was copied, so that an unknown key is found here, at its position.
   std::vector<Config> copies = {};
   /// Keys that a `first` gave to a copy: where they stand there, and where they were written, as
-  /// Config::where says it. An error of the one is one of the other.
+  /// Config::where returns it. An error of the one is one of the other.
   std::vector<std::pair<std::string, std::string>> moved_keys = {};
   /// What the layers were made by, for messages, as in "the preset 'gpt2' at run.yaml:3:8"; empty
   /// where they were written.
   std::string made_by = {};
 
-  /// The message of an error, which is said of where a key was written if `moved_keys` has it.
+  /// The message of an error, at the place where a key was written if `moved_keys` has it.
   std::string as_written(const std::string& message) const;
 };
 

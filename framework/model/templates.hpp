@@ -27,7 +27,7 @@ std::vector<Template> read_templates(const Config& define);
 /// The template of that name; null if there is none.
 const Template* find_template(const std::vector<Template>& templates, std::string_view name);
 
-/// Whether every layer may have this key, so that it says nothing to a template: type, name,
+/// Whether every layer may have this key, so that it is not an argument of a template: type, name,
 /// repeat, first.
 bool is_key_of_every_layer(std::string_view key);
 

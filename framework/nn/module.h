@@ -47,7 +47,7 @@ class Module {
   /// *Errors:* ShapeError that names the module and both shapes.
   virtual Shape output_shape(const Shape& input) const { return input; }
   /// Shapes of one example that the children are given, in their order, where this module is given
-  /// `input`; nothing where it does not say, so that a walk over the model knows none below it.
+  /// `input`; nothing if it does not know them, so that a walk over the model has none below it.
   virtual std::optional<std::vector<Shape>> child_inputs(const Shape& input) const;
   /// How often each element of the module's own parameter "weight" is multiplied for one example of
   /// that shape: 0 for a module that multiplies by none.

@@ -16,7 +16,7 @@ namespace lacuna {
 /// A module of a model, and what it is given and gives, without the batch dimension.
 struct ModuleRow {
   const Module* module = nullptr;
-  /// Unknown below a module that does not say what it gives its children.
+  /// Unknown below a module that does not report the inputs of its children.
   std::optional<Shape> input, output;
   /// The parameter that it multiplies by (another module's, where the weight is tied), and how
   /// often each element for one example; null and 0 if there is none.

@@ -1,4 +1,4 @@
-// RowByRow: what a module says that computes each row of its input by itself.
+// RowByRow: the base of a module that computes each row of its input by itself.
 #pragma once
 
 namespace lacuna {

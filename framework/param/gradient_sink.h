@@ -21,7 +21,7 @@ class GradientSink {
   /// How much of the product is computed is the receiver's business.
   virtual void accumulate_product(const Tensor& dy, const Tensor& x) = 0;
 
-  /// Adds the gradient of a convolution's weight. *Shapes:* dy and x as `shape` says, in any order.
+  /// Adds the gradient of a convolution's weight. *Shapes:* dy and x as in `shape`, in any order.
   virtual void accumulate_convolution(const ConvolutionShape& shape, const Tensor& dy,
                                       const Tensor& x);
 

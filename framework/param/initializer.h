@@ -46,7 +46,7 @@ struct Initializer {
   float value(const CounterRng& rng, int64_t index, double gain = 1.0) const;
   /// values[i] = value(rng, i). *Cost:* O(values), on several threads.
   void fill(const CounterRng& rng, std::span<float> values) const;
-  /// values[i] = value(rng, position i), with the gain that `fan` says: what a parameter draws of
+  /// values[i] = value(rng, position i), with the gain that `fan` gives: what a parameter draws of
   /// which a pattern leaves a part. `taps`: those of the parameter (matrix_taps). *Cost:*
   /// O(positions); with Fan::InAndOut 8 bytes a column.
   void fill(const CounterRng& rng, const Positions& positions, std::span<float> values,

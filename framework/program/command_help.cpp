@@ -112,7 +112,7 @@ int run_help(const CLI::App& app, const std::string& topic, bool is_man) {
 
 }  // namespace
 
-// The parser would only say that a subcommand is required.
+// The parser would only report that a subcommand is required.
 void require_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());

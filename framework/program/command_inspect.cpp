@@ -149,7 +149,7 @@ Lines lines_of(const Registry& registry) {
   return lines;
 }
 
-// Each with a second line that says when to use it, where its entry does.
+// Each with a second line on when to use it, if its entry has one.
 void print_algorithms() {
   Lines lines;
   for (const auto& [name, entry] : algorithm_registry().entries()) {

@@ -70,7 +70,7 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, LossKind kind,
   }
 }
 
-// What the answers that a table had beside its inputs say of the predictions.
+// Compares the predictions with the answers that a table had next to its inputs.
 class KnownAnswers {
  public:
   void add(const Tensor& outputs, const Batch& batch, LossKind kind) {
@@ -127,7 +127,7 @@ void require_other_file(const PredictCommand& command, const std::string& checkp
   if (!command.overwrite) require_text_or_nothing("--out", command.out);
 }
 
-// Where one input is a folder, every example is said by its file, and those of other inputs too.
+// If one input is a folder, every example is named by its file, those of other inputs too.
 void name_files(const PredictCommand& command, std::vector<PredictInputs>& inputs) {
   const bool has_folder =
       std::ranges::any_of(inputs, [](const PredictInputs& input) { return !input.files.empty(); });

@@ -20,8 +20,8 @@ struct PredictInputs {
 };
 
 /// Reads a file, or a folder of images; "-" is the standard input, a table or sentences. A table's
-/// columns are found by their names where the model was trained on such: what is left out, or
-/// stands elsewhere, is said in a warning. `data` is that section of the run's configuration.
+/// columns are found by their names where the model was trained on such: a warning reports
+/// what is left out or stands elsewhere. `data` is that section of the run's configuration.
 /// *Errors:* DataError.
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
                                   const InputFormat& format);

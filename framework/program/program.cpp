@@ -347,7 +347,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     most_dense_blocks();
     first_level_bytes();
     const int code = action();
-    // What a run has to say is in its folder; for the others, saying it is all they do.
+    // A run's results are in its folder; printing is all that the other commands do.
     std::fflush(stdout);
     if (std::ferror(stdout) == 0 || app.got_subcommand("train")) return code;
     return fail("cannot write to the standard output", kRunError);

@@ -29,7 +29,7 @@ struct ModelDifferences {
   std::string parameter;  ///< that of the largest difference
   int64_t positions = 0;  ///< positions in one mask only, at the step where there were most
   int64_t positions_allowed = 2;
-  int64_t unit = 1;  ///< positions that come and go together, where layouts do not say (csr)
+  int64_t unit = 1;  ///< positions that come and go together, where layouts do not state it (csr)
 
   /// Relative to the largest; 0 when that is 0.
   double relative_loss() const;
@@ -67,7 +67,7 @@ class Verification {
   /// From now on the gradients of the run's steps are known, and what is rounding in them.
   void watch(Experiment& run);
   /// To be called after each step of the run. After the last of the steps to compare, or the first
-  /// whose masks differ, it logs what was found. *Errors:* Error that says what was found when that
+  /// whose masks differ, it logs what was found. *Errors:* Error with what was found when that
   /// is more than rounding.
   void compare_step(const Experiment& run, double loss);
   /// Logs and judges what was compared, when the run has ended before that.

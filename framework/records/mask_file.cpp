@@ -49,7 +49,7 @@ Shape read_shape(const Hdf5File& file, const std::string& group) {
   }
 }
 
-// From a function that says of each position whether it is there.
+// From a function that returns for each position whether it is there.
 template <class IsSet>
 MaskRecord mask_of(const std::string& name, const Shape& shape, int64_t numel, IsSet&& is_set) {
   const auto visit = [&](const std::function<void(int64_t)>& take) {

@@ -38,7 +38,7 @@ std::string deflated(const std::string& raw) {
   return packed;
 }
 
-// Each row after a byte that says it is not filtered.
+// Each row after a byte that marks it as not filtered.
 std::string scan_lines(int64_t width, std::span<const uint8_t> pixels, bool has_two_colours) {
   std::string raw;
   for (size_t begin = 0; begin < pixels.size(); begin += static_cast<size_t>(width)) {

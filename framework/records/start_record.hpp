@@ -10,7 +10,7 @@ namespace lacuna {
 /// One start of a process that trains a run.
 struct RunStart {
   std::string time;     ///< "2026-11-26T00:46:00Z"
-  std::string machine;  ///< the processor's name; empty where the system does not say it
+  std::string machine;  ///< the processor's name; empty if the system does not report it
   std::string command;  ///< as a shell takes it; empty where it is not known
   std::string version;  ///< of lacuna
   int64_t threads = 0;  ///< 0 where it is not known

@@ -20,7 +20,7 @@ class TensorBoard {
   /// now. *Errors:* StateError. *Cost:* reads both.
   explicit TensorBoard(const std::string& run_folder);
 
-  /// Adds what a line of metrics.jsonl says.
+  /// Adds the content of a line of metrics.jsonl.
   void write(const Config& event);
   /// Adds pictures of the masks in a file of masks/, once. A damaged one is logged and left out.
   void write_masks(const std::string& path);
@@ -28,7 +28,7 @@ class TensorBoard {
  private:
   std::unique_ptr<EventFile> file_;
   std::set<std::string> pictured_;  // files
-  double seconds_ = 0.0;            // of training, as of the last event that says so
+  double seconds_ = 0.0;            // of training, as of the last event that has it
   double began_ = 0.0;              // when training would have begun, had it not been interrupted
 };
 

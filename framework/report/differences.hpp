@@ -10,7 +10,7 @@
 namespace lacuna {
 
 /// A key whose value is not the same in all configurations, and each run's, as JSON; empty where it
-/// has none, and where it has null, which says the same: a section that is left out.
+/// has none, and where it has null, which means the same: a section that is left out.
 struct Difference {
   std::string key;
   std::vector<std::string> values;
@@ -19,7 +19,7 @@ struct Difference {
 /// Differences in meaning. A key that is left out has its default (RunData::defaults), and where
 /// runs have nothing but defaults there is no difference: it follows from another one, as from
 /// another optimizer. Paths from the root count by their last name. Left out are names of layers
-/// and what they are given, what only says where a run is, what it logs and keeps, and what was
+/// and what they are given, what only states where a run is, what it logs and keeps, and what was
 /// measured on the machine. Lists are taken apart by index.
 std::vector<Difference> config_differences(const std::vector<RunData>& runs);
 

@@ -24,7 +24,7 @@ std::string threads_in_words(int64_t threads) {
   return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
 
-// What a run's first start and its summary say.
+// The content of a run's first start and its summary.
 RunStart start_of(const RunData& run) {
   RunStart start = run.starts.empty() ? RunStart{} : run.starts.front();
   if (!run.summary.is_map()) return start;

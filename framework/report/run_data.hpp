@@ -1,4 +1,4 @@
-// RunData: what a run folder says of its run, read for looking at: curves, layers, masks, result.
+// RunData: the content of a run folder, read to be shown: curves, layers, masks, result.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Curve {
 /// How one sparse parameter went.
 struct LayerData {
   std::string name;
-  Shape shape;  ///< of rank 0 where nothing says it
+  Shape shape;  ///< of rank 0 if nothing states it
   /// Fractions of nonzeros: aimed at, and got.
   Curve target, actual;
   Curve dropped, grown, churn, ever_active, dead_rows, dead_columns, nnz;
@@ -73,7 +73,7 @@ RunData read_run(const std::string& folder, int64_t most_pixels);
 int64_t picture_side(size_t runs, int64_t most_pixels);
 
 /// Reads several, with their names (`names_of_folders`) and labels (`short_labels`). Pictures are
-/// of the size that `picture_side` says; where it makes them smaller, a layer keeps its first and
+/// of the size that `picture_side` gives; where it makes them smaller, a layer keeps its first and
 /// its last. *Errors:* as read_run, before anything is read.
 std::vector<RunData> read_runs(const std::vector<std::string>& folders, int64_t most_pixels);
 

@@ -12,7 +12,7 @@ namespace lacuna {
 
 /// How many stand next to each other: two, three, or two with larger letters for points.
 enum class ChartSize { Large, Small, Points };
-/// Whether a chart of several curves says which is which. Where all charts show the same runs, one
+/// Whether a chart of several curves has a key to them. Where all charts show the same runs, one
 /// key above them does.
 enum class ChartKey { Shown, Above };
 /// Curves have at most `most` points.

@@ -26,7 +26,7 @@ const Curve* find_curve(const RunData& run, const std::string& split, const char
   return curve == curves->second.end() || curve->second.empty() ? nullptr : &curve->second;
 }
 
-// Of sparse parameters alone where a run has no summary: what the last events say.
+// From the last events, for sparse parameters alone, if a run has no summary.
 void add_sizes(const RunData& run, RunResult& result) {
   result.nnz = number_or_none(run.summary, "nnz");
   result.density = result.nnz / number_or_none(run.summary, "numel");

@@ -32,7 +32,7 @@ void encode_by_parts(const Tokenizer& tokenizer, std::string_view text,
       rest.remove_prefix(part.size());
     }
   } catch (const DataError&) {
-    tokenizer.encode(text);  // says where it is in all of the text
+    tokenizer.encode(text);  // reports where it is in all of the text
     throw;
   }
 }

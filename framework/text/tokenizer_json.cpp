@@ -25,7 +25,7 @@ struct Entry {
 };
 
 // Takes one object of texts, numbers, flags and lists of texts as it is read, for a tree of it
-// would keep one of two equal keys and say nothing. Whatever is deeper is refused where it begins.
+// would keep one of two equal keys without an error. Whatever is deeper is refused where it begins.
 class ObjectReader final : public nlohmann::json_sax<Json> {
  public:
   /// `expected`: what an entry's value is to be, for messages.

@@ -20,7 +20,7 @@ struct TokenizerParts {
 };
 
 std::string render_tokenizer(const TokenizerParts& parts);
-/// *Errors:* DataError when the text is not JSON in UTF-8, says a thing twice, or says anything
+/// *Errors:* DataError when the text is not JSON in UTF-8, has a key twice, or has anything
 /// else than a tokenizer's parts. *Cost:* O(length), however deep the JSON.
 TokenizerParts parse_tokenizer(std::string_view text);
 

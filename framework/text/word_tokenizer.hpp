@@ -69,7 +69,7 @@ class WordCounter {
 
   /// Counts the first `most` words of a text. *Errors:* DataError when it is not UTF-8.
   void add(std::string_view text, int64_t most = std::numeric_limits<int64_t>::max());
-  /// The words that were counted as often as `min_count` says, the most frequent first, and those
+  /// The words that were counted at least `min_count` times, the most frequent first, and those
   /// of one frequency in the order of their bytes, as many as `max_size` leaves room for.
   /// *Errors:* DataError when no word is frequent enough, or has room.
   std::shared_ptr<const WordTokenizer> make() const;

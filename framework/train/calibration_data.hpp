@@ -16,7 +16,7 @@ namespace lacuna {
 CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t seed,
                                  int64_t batch_size);
 
-/// Writes into a `sparsity` section what algorithms calibrate on where it does not say so:
+/// Writes into a `sparsity` section what algorithms calibrate on, if it does not state it:
 /// `calibration: {examples: 512, batch_size: 32}`, or all examples where there are fewer. What is
 /// wrong with the section is left as it is, for whoever makes algorithms of it.
 void write_calibration_defaults(const Config& sparsity, const Dataset& data, int64_t batch_size);

@@ -12,7 +12,7 @@ namespace {
 
 bool is_balanced(const Config& value) { return value.is_scalar() && value.text() == "balanced"; }
 
-// In the place of `balanced`, so that the run's configuration says what was measured.
+// Replaces `balanced`, so that the run's configuration states what was measured.
 void write_weights(Config loss, const char* key, const std::vector<double>& weights) {
   Config list = Config::from_value(weights);
   list.set_position(loss.get(key).position());

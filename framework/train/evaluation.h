@@ -54,8 +54,8 @@ using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch
 /// depends on the batch size but in the last digits. Where the last layer runs in pieces by itself,
 /// hooks of the model itself are not called. `job`: the processes that share the batches, all of
 /// which must call, and get the same; what they count is added up batch after batch, as one process
-/// does. *Errors:* DataError when the dataset is empty; Error that says what a piece takes, and
-/// which key asks for less, where there is no memory for it.
+/// does. *Errors:* DataError when the dataset is empty; Error with what a piece takes, and
+/// the key that asks for less, if there is no memory for it.
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher = nullptr,
                     Communicator* job = nullptr);

@@ -59,7 +59,7 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
     name = parent.get<std::string>("loss", usual);
   } else if (config.is_map() && (config.has("label_smoothing") || config.has("class_weights") ||
                                  config.has("ignore_index"))) {
-    name = config.get<std::string>("type", usual);  // it says how, and the data may say what
+    name = config.get<std::string>("type", usual);  // it states how, and the data may state what
   } else {
     name = config.is_map() ? config.required<std::string>("type") : config.as<std::string>();
   }

@@ -120,7 +120,7 @@ class LossFunction {
   /// are told in the targets' own unit.
   const std::vector<double>& target_scale() const { return target_scale_; }
   void set_target_scale(std::vector<double> scale) { target_scale_ = std::move(scale); }
-  /// Whether it is worth saying how often the label is among the five largest outputs: with more
+  /// Whether it is worth reporting how often the label is among the five largest outputs: with more
   /// than five classes, an example having one of them.
   bool has_top5() const { return is_classification() && outputs_ > 5 && !has_token_labels(); }
   /// Right or wrong answers that an example asks for, at most: as many as there are decisions, or

@@ -127,7 +127,7 @@ class Builder {
     return nullptr;
   }
 
-  // Or a template: its layers stand elsewhere, so an error says whose they are.
+  // Or a template: its layers stand elsewhere, so an error names their owner.
   std::unique_ptr<Module> build_sequential(const ModelLayer& layer, Feed& feed) {
     const bool is_template = layer.type != "sequential";
     auto sequential = std::make_unique<Sequential>(
@@ -178,7 +178,7 @@ class Builder {
     }
   }
 
-  // What a layer says while it stands in no model yet, without the name it does not know.
+  // A layer's message while it is not in a model yet, without the name that it does not know.
   static std::string without_name(std::string message, const std::string& type) {
     const std::string nameless = fmt::format("layer '' ({}): ", type);
     return message.starts_with(nameless) ? message.substr(nameless.size()) : message;
@@ -316,7 +316,7 @@ class Builder {
     Feed joined;
     for (const ModelLayer& branch : layer.layers) {
       Feed output = feed;
-      if (layer.type == "qkv" && feed.shape.rank() > 0) {  // square, unless it says otherwise
+      if (layer.type == "qkv" && feed.shape.rank() > 0) {  // square by default
         branch.options.get("out_features", feed.shape.features());
       }
       auto module = build(branch, output);

@@ -100,7 +100,7 @@ struct TrainOptions {
 /// *Errors:* ConfigError at a section that there is none of, with the nearest name.
 void require_known_sections(const Config& config);
 /// Of `optimizer` and `sparsity`, which data is not needed to read. *Errors:* ConfigError at a key
-/// that is unknown, with the nearest name; what else is wrong is for whoever uses them to say.
+/// that is unknown, with the nearest name; their users report what else is wrong.
 void require_known_keys(const Config& config, uint64_t seed);
 
 /// *Errors:* ConfigError at the schedule of a learning rate, the optimizer's or a group's, that is

@@ -8,7 +8,7 @@ using namespace lacuna;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::ScratchFile file("cifar");
   std::string bytes(fuzz::text_of(data, size));
-  // The last byte says by how much it is off a whole record.
+  // The last byte gives the distance from a whole record.
   if (!bytes.empty()) bytes.resize(static_cast<size_t>(kCifarPixels) + 1 + (data[size - 1] & 3));
   file.write(bytes);
   for (const CifarKind kind : {CifarKind::Cifar10, CifarKind::Cifar100}) {

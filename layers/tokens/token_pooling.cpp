@@ -86,7 +86,7 @@ Shape SelectToken::output_shape(const Shape& input) const {
   return {input[1]};
 }
 
-// A mask of sequences that something was put before says nothing of places from the beginning.
+// A mask of sequences with something put before them does not apply to places from the beginning.
 Variable SelectToken::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
   const IndexTensor* mask = named_input(*this, options_.mask, kAttentionMask);

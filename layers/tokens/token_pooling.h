@@ -41,7 +41,7 @@ class SelectToken final : public Module, public NamedInputUser {
 };
 
 /// Of all tokens of a batch, those that are to be predicted, if the batch's named input
-/// kLabelledTokens says which; else all, as they are. What follows takes no other tokens into
+/// kLabelledTokens names them; else all, as they are. What follows takes no other tokens into
 /// account, and so does no work for outputs that no loss counts: the head of a masked language
 /// model. *Shapes:* [batch, T, features] → [n, features], or the same.
 class LabelledTokens final : public Module {

@@ -15,13 +15,13 @@
 
 namespace lacuna {
 
-/// The units of which positions are present. *Errors:* ShapeError when one is there in part; says
-/// which. *Cost:* O(count).
+/// The units of which positions are present. *Errors:* ShapeError that names a unit which is
+/// there in part. *Cost:* O(count).
 Positions to_units(const Positions& elements, const PatternShape& pattern, int64_t taps = 1);
 /// All positions of some units. *Cost:* O(positions).
 Positions to_elements(const Positions& units, const PatternShape& pattern, int64_t taps = 1);
 /// The score of each present unit: the sum of |score| over its positions, or the root of the sum of
-/// squares where the pattern says so. `scores` as for top_k over positions.
+/// squares if the pattern requires it. `scores` as for top_k over positions.
 std::vector<float> unit_scores(const Positions& units, std::span<const float> scores,
                                const PatternShape& pattern, int64_t taps = 1);
 /// The scores of all units, by rows of units. `columns` are the elements'. `scores` must outlive

@@ -27,11 +27,11 @@ double raised(double damping);
 /// Whether there is no use in raising it further.
 bool is_hopeless(double damping);
 
-/// Damping as messages show it: of ten times 1e-6 what a float says, and not the digits of the last
-/// rounding.
+/// Damping as messages show it: with the digits of a float, so that ten times 1e-6 is 1e-5 in spite
+/// of rounding.
 float shortest(double damping);
 
-/// Calls `factor(damping)`, which says whether it succeeded, with `damping` and, as long as it
+/// Calls `factor(damping)`, which returns whether it succeeded, with `damping` and, as long as it
 /// fails, with ten times as much. Returns what was enough; adds a message when it was raised.
 /// *Errors:* DataError that begins with `whose` when nothing is.
 double factor_damped(const std::string& whose, double damping,

@@ -17,7 +17,7 @@ namespace lacuna {
 class InputGram {
  public:
   explicit InputGram(int64_t features);
-  /// The rows of a matrix that nobody counted: so many that none could say anything new.
+  /// The rows of a matrix that nobody counted: so many that another one would change nothing.
   static constexpr int64_t kManyRows = int64_t{1} << 32;
   /// A Gram matrix that is there already, and the number of rows that it is the sum of. *Shapes:*
   /// matrix [features, features], symmetric (its lower triangle is taken). *Errors:* ShapeError

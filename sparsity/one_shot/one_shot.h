@@ -48,8 +48,8 @@ struct OneShotOptions {
   /// Rounds of admm, and those of them in which the sparsity rises to its end.
   int rounds = 20;
   int gradual_rounds = 15;
-  /// What the sparsity rises to in those rounds, of each row or of the layer: for who knows it more
-  /// exactly than the counts say, as 0.9 of 64 positions is 0.89. Empty: that of the counts.
+  /// What the sparsity rises to in those rounds, of each row or of the layer: for callers that know
+  /// it more exactly than the counts, as 0.9 of 64 positions is 0.89. Empty: that of the counts.
   std::optional<double> sparsity{};
   /// The weight of admm's penalty.
   double rho = 1.0;

@@ -21,8 +21,8 @@ std::vector<std::string> cstorch_names(std::string_view name);
 bool matches_cstorch_glob(std::string_view glob, std::string_view name);
 
 /// What to write instead of a glob that matches none of these names, though they belong to a model
-/// that has such layers: GPT-2's queries, keys and values are one weight. Empty where there is
-/// nothing to say.
+/// that has such layers: GPT-2's queries, keys and values are one weight. Empty if there is
+/// no advice.
 std::string cstorch_advice(std::string_view glob, const std::vector<std::string>& names);
 
 }  // namespace lacuna

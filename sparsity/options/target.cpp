@@ -39,7 +39,7 @@ SparsityTarget SparsityTarget::fan_in(double fan_in) {
 
 namespace {
 
-// Of a percentage the message says the fraction.
+// For a percentage the message gives the fraction.
 void refuse_percentage(const Config& value, std::string_view expected) {
   const auto number = value.as<double>();
   if (!(number > 2.0 && number < 100.0)) return;

@@ -1,4 +1,4 @@
-// SparsityTarget: how sparse an algorithm makes its parameters, in any of the ways to say so.
+// SparsityTarget: how sparse an algorithm makes its parameters, in any of the ways to state it.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ class MasterWeight {
   const Tensor& values() const;
   /// From a checkpoint. The optimizer's states are dense from now on.
   void restore(Tensor values);
-  /// Says that the parameter holds what a checkpoint says, so that it is to stay whatever remains.
+  /// Marks the parameter as holding a checkpoint's values, so that it stays whatever remains.
   void keep_part() { remains_ = Remains::Part; }
 
  private:

@@ -53,8 +53,8 @@ struct PlannedParameter {
 };
 
 /// The mean of a parameter's nonzeros over the examples of a run. `entries` are all that are
-/// planned for it, in order, one at least; `examples_until` says on how many examples the steps up
-/// to one train.
+/// planned for it, in order, one at least; `examples_until` counts the examples of the steps up to
+/// one.
 double mean_nnz(std::span<const PlannedParameter* const> entries, int64_t total_steps,
                 const std::function<double(int64_t step)>& examples_until);
 

@@ -1,4 +1,4 @@
-// What the fields of tables say: numbers, dates, and that there is no value.
+// The content of a table's fields: numbers, dates, and missing values.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ bool is_missing_field(std::string_view text);
 /// %m, %b, %B, %d, %H, %M and %S, as strptime(3) has them, and of what stands between these.
 std::optional<double> parse_date(std::string_view text, const std::string& format = "");
 
-/// Whether parse_date can take a format: it says year, month and day, and nothing unknown.
+/// Whether parse_date can take a format: it has year, month and day, and nothing unknown.
 bool is_date_format(const std::string& format);
 
 }  // namespace lacuna

@@ -25,8 +25,8 @@ inline constexpr int64_t kMaxImageBytes = int64_t{1} << 28;
 /// cannot be read.
 bool is_image_file(const std::filesystem::path& path);
 
-/// Reads a PNG, JPEG, WebP or GIF file, of the last the first frame; which of them it is say its
-/// first bytes, not its name. Palettes become colours, 16 bits eight, CMYK red, green and blue;
+/// Reads a PNG, JPEG, WebP or GIF file, of the last the first frame. Its first bytes tell which
+/// of them it is, not its name. Palettes become colours, 16 bits eight, CMYK red, green and blue;
 /// transparency is dropped. Colour profiles are not applied; an Exif orientation is on request.
 /// *Errors:* DataError with the path when the file cannot be read, is empty or none of these, is
 /// damaged or cut short, is an animated WebP, is WebP or GIF and lacuna was built without libwebp

@@ -76,7 +76,7 @@ void require_count(const ArraySource& source, const ArrayNames& names, int64_t i
 // Labels as they are in the file, their range not checked.
 struct ArrayLabels {
   std::vector<int64_t> labels = {};  // [examples]
-  int64_t columns = 0;  // of one-hot rows, which say how many classes there are; 0: they do not
+  int64_t columns = 0;  // of one-hot rows: the number of classes; 0: labels are not one-hot
   std::vector<std::string> names = {};  // of text: the classes
 };
 

@@ -76,7 +76,7 @@ DataSplits read_array_splits(const ArraySource& source, const ArrayNames& train,
 std::optional<ArrayNames> read_test_names(const Config& data,
                                           const ArrayNames& keys = {"test_inputs", "test_targets"});
 
-/// A warning where the sizes look like channels that come last, and `channels` says nothing.
+/// Warns if the sizes look like channels that come last, and `channels` is not given.
 void report_channels_last(const Config& data, const char* key, const Shape& shape);
 
 }  // namespace lacuna

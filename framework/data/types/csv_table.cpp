@@ -285,7 +285,7 @@ int64_t TableBuilder::label(const CsvField& field, size_t column) {
   const int64_t bound = options_.num_classes > 0 ? options_.num_classes : kMaxClasses;
   if (!value || *value != std::floor(*value) || *value < 0 ||
       *value >= static_cast<double>(bound)) {
-    // What is a number and no label may be meant as one, where nothing says what classes there are.
+    // What is a number and no label may be meant as one if no key gives the classes.
     const bool may_be_target = value && std::isfinite(*value) && options_.num_classes == 0;
     fail(field, column, fmt::format("a label, which is an integer from 0 to {}", bound - 1),
          may_be_target ? "; where the answers are numbers and no classes, give data `task: "

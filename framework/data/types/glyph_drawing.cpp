@@ -14,8 +14,8 @@ namespace {
 
 // The ranges that set how hard the digits are. Chosen so that, after 10 epochs of Adam at 1e-3 on
 // the default data of `glyphs`, softmax regression reaches 79 % of the test examples and the
-// 784-300-100-10 network 98.2 %. Changing one changes the data set, and with it what configs/ says
-// to expect. Pixels are those of an image of 28 x 28, and grow with it.
+// 784-300-100-10 network 98.2 %. Changing one changes the data set, and with it the results stated
+// in configs/. Pixels are those of an image of 28 x 28, and grow with it.
 constexpr float kUnitSide = 28.0f;
 constexpr float kMaxTurn = 0.30f;                        // radians
 constexpr float kMaxShear = 0.30f;                       // horizontal, per unit of height

@@ -20,7 +20,7 @@ namespace lacuna {
 /// - `channels`: first | last. With `last`, examples [rows, columns, channels] become [channels,
 ///   rows, columns], as convolutions expect them. Default first; a warning is logged if the sizes
 ///   look like channels that come last.
-/// - `follow_links`: whether what the file says is in other files (external links and storage,
+/// - `follow_links`: whether what the file places in other files (external links and storage,
 ///   virtual datasets) is read from there. Default false: it is an error, since a file from
 ///   elsewhere could name any file of this machine.
 ///

@@ -78,7 +78,7 @@ void add_class(const fs::path& folder, int64_t label, Listing& listing) {
 }
 
 // Whether files next to the folders of classes are passed over unless they are images, as those of
-// a whole data set are (a licence, say).
+// a whole data set are (for example a licence).
 enum class OtherFiles { Refused, PassedOver };
 
 // With the classes of the training split, or without any where this is that.
@@ -265,7 +265,7 @@ Examples read_image_inputs(const std::string& path, const Shape& example_shape,
 DataSplits load_image_folder(const Config& data, uint64_t /*seed*/) {
   const ImageFormat format = read_format(data);
   const SplitFolders folders = read_folders(data);
-  // All are listed before any image is read: what is wrong with a folder is said at once.
+  // All are listed before any image is read, so that a wrong folder is reported at once.
   Listing train = list_split(folders.train, {}, folders.others);
   const std::vector<std::string> classes = train.classes;
   std::optional<Listing> validation, test;

@@ -47,9 +47,9 @@ std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& f
 ///   `train` and, where they are there, `val` and `test`, or the classes of all splits.
 /// - `test`: as load_data has it, where no folder of that split is there.
 /// - `size` (required): [rows, columns] of the examples, or one number for both.
-/// - `orientation`: exif (images are turned as their Exif tag says) | stored (they are not; the
+/// - `orientation`: exif (images are turned as their Exif tag states) | stored (they are not; the
 ///   default, so that runs of earlier versions read what they were trained on. The program writes
-///   `exif` into the configuration of a new run that does not say).
+///   `exif` into the configuration of a new run without the key).
 /// - `channels`: 3 (the default; grey images have three equal ones) | 1 (grey).
 ///
 /// Inputs are bytes, [channels, rows, columns], all held in memory. Classes are the folders of the

@@ -92,7 +92,7 @@ std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> 
 ///   `train` is larger than a quarter of the memory that is left. Packed files cannot be.
 /// - `mask_fraction`, `mask_token`: a masked language model's, as of `text`: tokens of the
 /// sentences
-///   are hidden and to be told (MaskedSentences), and the files' labels say nothing.
+///   are hidden and to be predicted (MaskedSentences), and the files' labels are not used.
 ///
 /// *Errors:* DataError "file:line: …" on a line without a label or a sentence, on a label that is
 /// no class, and on text that is not UTF-8 or not in the vocabulary; ConfigError on values out of

@@ -60,7 +60,7 @@ void read_dates(const Config& data, CsvOptions& options) {
   }
 }
 
-// What `missing` says, and the values it gives.
+// The choice of `missing`, and the values that it gives.
 struct MissingKey {
   Missing how = Missing::None;
   std::vector<double> values = {};

@@ -130,7 +130,7 @@ void require_separator(const Config& data, const TokenizerChoice& choice) {
              "' has not; choose words or wordpiece");
 }
 
-// Names of classes are as many as `num_classes` says, and fewer than the sentences.
+// The number of names of classes is `num_classes`, and less than that of the sentences.
 void require_own_classes(const Config& data, const SentenceFile& train, const std::string& path) {
   const auto names = static_cast<int64_t>(train.class_names().size());
   const auto wanted = data.required<int64_t>("num_classes");

@@ -29,7 +29,7 @@ struct FileArray {
   const ArrayEntry& entry() const { return file.arrays()[index]; }
 };
 
-// What both kinds of files have in common: `find` says which array a name means.
+// The common part of both kinds of files: `find` returns the array that a name means.
 class NumpySource : public ArraySource {
  public:
   Shape shape(const std::string& name) const override { return find(name).entry().shape; }

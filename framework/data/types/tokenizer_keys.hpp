@@ -1,4 +1,4 @@
-// The keys of `data` that say how text becomes tokens, and which of them are hidden.
+// The keys of `data` that define how text becomes tokens, and which of them are hidden.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ struct MaskKeys {
 enum class MaskOf { Tokenizer, Ids };
 
 /// Reads `mask_fraction`, and `mask_token` or `mask_id`; nothing without the first. `kind` is the
-/// tokenizer's. *Errors:* ConfigError on values out of range, and where nothing says what the mask
-/// is.
+/// tokenizer's. *Errors:* ConfigError on values out of range, and if nothing defines the
+/// mask.
 std::optional<MaskKeys> read_mask(const Config& data, std::string_view kind, MaskOf mask_of);
 
 /// How tokens are hidden. The special tokens of the vocabulary ([PAD], [UNK], [CLS], [SEP], the

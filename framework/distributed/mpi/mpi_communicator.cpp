@@ -176,7 +176,7 @@ class MpiCommunicator final : public Communicator {
   // By doubling, for any number of processes: each has its own values first, then those of the next
   // one too, of the next two, the next four, …, which it takes from the process where they begin.
   // Nobody knows how many will come, so that their counts stand before them and the receiver asks
-  // MPI how long a message is: ⌈log₂ N⌉ messages, of what there is to say and no more.
+  // MPI how long a message is: ⌈log₂ N⌉ messages, none longer than its content.
   template <class T>
   std::vector<std::vector<T>> gather_values(std::span<const T> own, int64_t& bytes) {
     static_assert(sizeof(T) == sizeof(uint64_t));

@@ -77,8 +77,8 @@ Hdf5Type type_of(hid_t element) {
   }
 }
 
-// Called by the library at each external link; a negative answer ends the search. The flag says so
-// to whoever asked.
+// Called by the library at each external link; a negative answer ends the search. The flag tells
+// the caller.
 herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*, hid_t,
                    void* flag) {
   *static_cast<bool*>(flag) = true;
@@ -135,7 +135,7 @@ void OpenFile::refuse_foreign(std::string_view name, const char* what) const {
                 (may_be_asked ? ", or, for data that you trust, say data.follow_links: true" : ""));
 }
 
-// The storage of a dataset: in this file, or, where links may be followed, wherever it says.
+// The storage of a dataset: in this file, or, where links may be followed, wherever it states.
 void OpenFile::require_own_storage(std::string_view name, hid_t dataset) const {
   if (follows_links) return;
   const Id creation(H5Dget_create_plist(dataset));

@@ -30,11 +30,11 @@ enum class Compression {
   Deflate,  ///< zlib's, in chunks of at most 1 MiB: for masks
 };
 
-/// Whether what a file says is in other files (external links, external storage, virtual datasets)
+/// Whether what a file places in others (external links, external storage, virtual datasets)
 /// is read from there. A file from elsewhere could name any file of this machine.
 enum class Hdf5Links {
   Refused,
-  NotAskedFor,  ///< refused as well, where data.follow_links could ask for it, as the error says
+  NotAskedFor,  ///< refused as well; the error names data.follow_links, which could allow it
   Followed
 };
 

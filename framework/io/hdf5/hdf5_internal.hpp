@@ -75,7 +75,7 @@ struct Sink {
 void use_sink(hid_t access, Sink& sink);
 
 /// Has `access` read through a driver that never fails to close: where the library's own does (a
-/// file system of the network, say), HDF5 1.10 keeps half of the file and crashes as the process
+/// network file system, for example), HDF5 1.10 keeps half of the file and crashes as the process
 /// ends. It opens files alone, so that a link to a pipe does not wait.
 void read_by_own_driver(hid_t access);
 

@@ -30,7 +30,7 @@
 namespace lacuna {
 namespace {
 
-// What the child says: that it has come to the end, or the words of a DataError behind a kRefused.
+// The child's messages: that it has come to the end, or a DataError's message after a kRefused.
 constexpr char kEnded = 'e', kRefused = 'r';
 constexpr size_t kMostWords = 4000;  // less than any pipe holds
 
@@ -194,7 +194,7 @@ void trust_hdf5(const std::string& path) {
 
 void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
   const std::optional<Found> file = identify(probe.path, probe.purpose);
-  if (!file || found_files().has(*file)) return;  // what is no file, opening it says
+  if (!file || found_files().has(*file)) return;  // opening it reports what is not a file
   const Pipe pipe;
   if (!pipe.is_open()) refuse(probe.path, std::string("no pipe: ") + std::strerror(errno));
   pid_t process = -1;

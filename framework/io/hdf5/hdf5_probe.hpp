@@ -12,8 +12,8 @@ struct Hdf5Probe {
   std::string path;
   /// What is read of it, for a file of which different things are read: "checkpoint".
   std::string purpose = {};
-  /// Whether a file may say more than it holds (Hdf5Links::Followed), so that its size tells
-  /// nothing of how long reading takes.
+  /// Whether a file may name more than it holds (Hdf5Links::Followed), so that its size does not
+  /// bound how long reading takes.
   bool has_time_limit = true;
 };
 

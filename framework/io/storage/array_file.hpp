@@ -75,7 +75,7 @@ enum class ArrayFormat {
 ArrayFormat array_format(const std::string& path);
 
 /// Opens a file of one of the formats; of an index all files that it names, each of whose tensors
-/// must be in the one that the index says. *Errors:* DataError with the path when it is missing,
+/// must be in the one that the index names. *Errors:* DataError with the path when it is missing,
 /// unreadable, damaged, or its name tells none of the formats. *Cost:* O(headers).
 std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
 

@@ -55,7 +55,7 @@ std::optional<uint64_t> field(std::string_view text, std::string_view before, in
 
 [[noreturn]] void fail(int error) { throw std::system_error(error, std::generic_category()); }
 
-// An open file. *Errors:* std::system_error, for the callers to say what could not be done.
+// An open file. *Errors:* std::system_error, to which callers add what could not be done.
 class File {
  public:
   File(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC)) {

@@ -24,7 +24,7 @@ bool is_float(ElementType type);
 bool is_integer(ElementType type);
 
 /// Converts elements, little-endian, to float32: F16 and BF16 exactly, F64 to the nearest, which is
-/// infinite beyond float32's range. Returns what is to be said of the first finite F64 beyond it
+/// infinite beyond float32's range. Returns a warning on the first finite F64 beyond it
 /// ("has the value 1e+40 (…)…"), or nothing. *Requires* a type of `is_float`, and as many bytes as
 /// `into` takes.
 std::optional<std::string> decode_floats(ElementType type, std::span<const std::byte> bytes,

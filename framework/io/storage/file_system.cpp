@@ -43,7 +43,7 @@ class Descriptor {
 };
 
 void flush_descriptor(int descriptor, const std::string& path) {
-  // Some file systems cannot flush folders and say EINVAL.
+  // Some file systems cannot flush folders and return EINVAL.
   if (::fsync(descriptor) != 0 && errno != EINVAL) fail(path, errno);
 }
 
@@ -177,7 +177,7 @@ void require_plain_file(const std::string& path) {
     if (errno == ENOENT) return;
     fail(path, errno);
   }
-  if (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)) return;  // opening a folder says so
+  if (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)) return;  // opening a folder reports it
   const char* what = S_ISLNK(facts.st_mode) ? "a link" : "a pipe or device";
   throw StateError("cannot write '" + path + "': it is " + what +
                    ", and this file of a run is cut and written to, so it must be a file of its "
@@ -225,7 +225,7 @@ void JsonLines::write(const Config& value) {
   const std::string line = value.to_json() + "\n";
   const int error = write_all(descriptor_, line);
   if (error != 0) {
-    // Should even that fail, the first error says why.
+    // Should even that fail, the first error states why.
     if (::ftruncate(descriptor_, size_) != 0) fail(path_, error);
     fail(path_, error);
   }

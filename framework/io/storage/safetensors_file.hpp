@@ -65,7 +65,7 @@ class SafetensorsFile {
 
 /// Writes arrays as F32 (masks as BOOL, integers as I32 and I64), in the order and with the padding
 /// that the format's own library writes, whole or not at all (FileReplacement). *Errors:*
-/// StateError with path and reason: what the system says, a name that is there twice, reserved or
+/// StateError with path and reason: the system's error, a name that is there twice, reserved or
 /// not UTF-8, a header that readers would refuse.
 void write_safetensors_arrays(const std::string& path, const std::vector<NamedArray>& arrays,
                               const std::map<std::string, std::string>& metadata = {

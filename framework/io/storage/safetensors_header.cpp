@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
 
-// Takes the JSON as it is read, for a tree of it would keep one of two equal keys and say nothing.
+// Takes the JSON as it is read: a tree of it would keep one of two equal keys without an error.
 // Whatever the format does not have is refused where it begins, so nothing nests deeper than it.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:

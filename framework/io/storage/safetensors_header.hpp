@@ -1,4 +1,4 @@
-// The header of a safetensors file: between its JSON and plain values. What it says of the data is
+// The header of a safetensors file: between its JSON and plain values. Its claims on the data are
 // checked elsewhere.
 #pragma once
 
@@ -26,8 +26,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// *Errors:* DataError, without the file's name, when the text is not JSON in UTF-8, when that says
-/// anything but what the format has, or says a thing twice, and of more than Shape::kMaxRank
+/// *Errors:* DataError, without the file's name, when the text is not JSON in UTF-8, when it has
+/// anything but what the format has, or a key twice, and for more than Shape::kMaxRank
 /// dimensions. *Cost:* O(length) in time and memory, however deep the JSON.
 SafetensorsHeader parse_safetensors_header(std::string_view text);
 

@@ -27,7 +27,7 @@ void require_file_name(const std::string& tensor, const std::string& file) {
                   printable(tensor), printable(file)));
 }
 
-// Takes the JSON as it is read, for a tree of it would keep one of two equal keys and say nothing.
+// Takes the JSON as it is read: a tree of it would keep one of two equal keys without an error.
 class IndexReader final : public nlohmann::json_sax<Json> {
  public:
   std::map<std::string, std::string> take() {

@@ -21,7 +21,7 @@ struct ZipMember {
 };
 
 /// The members of an archive, after every check that needs no unpacking: the directory at the end
-/// and the header in front of each member say the same, members overlap neither each other nor the
+/// and the header in front of each member agree, members overlap neither each other nor the
 /// directory, no name is there twice, none is encrypted or packed otherwise than stored or
 /// deflated, and none claims more bytes than its packed ones can unpack to. ZIP64 is read.
 ///

@@ -55,7 +55,7 @@ struct Directory {
   uint64_t entries = 0, bytes = 0, begin = 0;
 };
 
-// What ZIP64 says in front of the end record, if it is there.
+// ZIP64's directory in front of the end record, if there is one.
 std::optional<Directory> read_end64(std::istream& stream, uint64_t end) {
   if (end < kLocator64Bytes + kEnd64Bytes) return std::nullopt;
   const auto locator = read_at(stream, end - kLocator64Bytes, kLocator64Bytes);

@@ -49,7 +49,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // Fills `into`; returns how much of it. `is_ended` afterwards says whether the stream has ended.
+  // Fills `into`; returns how much of it. `is_ended` afterwards tells whether the stream has ended.
   size_t read(PackedBytes& packed, std::span<std::byte> into) {
     size_t done = 0;
     while (done < into.size() && !is_ended) {

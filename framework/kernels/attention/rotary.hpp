@@ -24,7 +24,7 @@ struct RotaryShape {
 };
 
 /// (y_i, y_{i + d/2}) = (x_i c − x_{i + d/2} s, x_{i + d/2} c + x_i s) in each of the heads, the
-/// sign of s as `rotation` says. *Shapes:* x [..., length, features], row-major or in slabs of the
+/// sign of s set by `rotation`. *Shapes:* x [..., length, features], row-major or in slabs of the
 /// batch; y of x's shape and order; `table` that of this order. *Source:* Su et al., "RoFormer",
 /// arXiv:2104.09864, with the pairs of Llama's code.
 void rotate(const RotaryShape& shape, Rotation rotation, const Tensor& table, const Tensor& x,

@@ -28,7 +28,7 @@ struct GemmProblem {
 void gemm(const GemmProblem& problem);
 
 /// How many blocks a product, or a direct convolution, is cut into at most: as many as the machine
-/// has processors, to the next power of two, of 2 to 32; or what `LACUNA_DENSE_BLOCKS` says, so
+/// has processors, to the next power of two, of 2 to 32; or the value of `LACUNA_DENSE_BLOCKS`, so
 /// that machines of different size give the same numbers. More blocks serve more threads, and each
 /// packs its operands again. *Errors:* ConfigError if the variable is not a number from 1 to 64.
 int64_t most_dense_blocks();

@@ -1,5 +1,5 @@
-// Pooling of images, and the shortcut that has no weights. All take and give row-major images but
-// where they say otherwise.
+// Pooling of images, and the shortcut that has no weights. All take and give row-major images
+// unless documented otherwise.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ constexpr bool derives_from_output(Activation kind) {
 /// *Cost:* one pass; up to one exponential and two divisions an element; several threads when long.
 void activate(Activation kind, std::span<const float> x, std::span<float> y);
 
-/// dx[i] = dy[i] f′, from the output or the input as `derives_from_output` says. ReLU passes dy
+/// dx[i] = dy[i] f′, from the output or the input as `derives_from_output` tells. ReLU passes dy
 /// where the output is not ≤ 0 (NaN included, as PyTorch does), SquaredReLU 2 x dy where the input
 /// is not. dx may be dy or `saved`.
 void activate_gradient(Activation kind, std::span<const float> saved, std::span<const float> dy,

@@ -18,7 +18,7 @@ struct Processor {
   bool is_intel_server = false;
 };
 
-// Of sysconf, which says 0 or −1 where it does not know.
+// For sysconf, which returns 0 or −1 for what it does not know.
 int64_t known_or(int64_t bytes, int64_t otherwise) { return bytes > 0 ? bytes : otherwise; }
 
 Processor of_this_machine() {

@@ -19,7 +19,7 @@ inline constexpr int kKernelGeneration = 4;
 std::string cost_file_header();
 
 /// The costs of classes of weights. The file step-costs-VERSION.txt (in `LACUNA_CACHE_DIR`, else
-/// $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna) has a header that says the generation of the
+/// $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna) has a header that states the generation of the
 /// kernels, then a line "key masked_ms compressed_ms" for each, and is read once; one that cannot
 /// be written is done without. A file with another first line, or none, is of other kernels: it is
 /// passed over, and another one takes its place.

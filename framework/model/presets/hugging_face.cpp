@@ -52,8 +52,8 @@ void flatten_rotary(const Preset& preset, Config& config) {
   if (rotary.has("rope_theta")) config.set("rope_theta", rotary.at("rope_theta").clone());
 }
 
-// Where the folder's weights are; the folder itself where they are in several files, which whoever
-// loads them finds, or pickles, of which it says how they are converted.
+// Where the folder's weights are; the folder itself where they are in several files, which their
+// reader finds, or pickles, for which it explains how they are converted.
 std::string weights_in(const std::string& folder) {
   const std::string file = folder + "/model.safetensors";
   std::error_code unknown;

@@ -19,7 +19,7 @@ struct Preset {
   std::string_view about;  ///< a line for lists
   /// In YAML: `arguments`, the keys and their defaults, which may be expressions of those before
   /// (null: none); `only`, keys of which one value alone is followed here; `passed_over`, keys that
-  /// say nothing of the model, beside those that all families have.
+  /// do not affect the model, in addition to those of all families.
   std::string_view keys;
   /// A section with `layers`, and `define` if it needs templates.
   Config (*section)(Arguments& arguments);
@@ -80,10 +80,10 @@ class Arguments {
 /// Appends the items of one list to another.
 void append(Config& list, const Config& more);
 
-/// What DIR/config.json says goes into a section with `from_hf: DIR`, as `expand_preset` has it.
+/// Writes DIR/config.json's keys into a section with `from_hf: DIR`, as `expand_preset` documents.
 void read_hugging_face(Config& section, const ModelContext& context);
 
-/// Keys of a config.json that say nothing of a model's layers, and that go with it all the same:
+/// Keys of a config.json that do not affect a model's layers, but are passed on with it:
 /// from `from_hf` into the section, and from there into what is exported.
 const std::vector<std::string>& kept_keys();
 

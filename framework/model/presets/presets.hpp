@@ -20,17 +20,17 @@ bool is_preset(const Config& model);
 std::vector<std::string> preset_names();
 /// Of a layer's name that is none of `known`: what is near it, or that a preset is called so.
 std::string unknown_layer(const std::string& name, const std::vector<std::string>& known);
-/// Each with a line that says what it is.
+/// Each with a line that describes it.
 std::vector<std::pair<std::string, std::string>> preset_list();
 
 /// The section, a map with `layers`, that a preset means.
 ///
 /// The preset's keys are those of config.json in the models of Hugging Face, with the family's
 /// defaults; `vocab_size` and `num_labels` are the context's where they are left out and it knows
-/// them. Keys that say nothing of the model (architectures, torch_dtype, …) are passed over. All
-/// that the model hangs on is written into the section, so that it means the same without the data.
+/// them. Keys that do not affect the model (architectures, torch_dtype, …) are passed over. All
+/// that the model depends on is written into the section, which then means the same without data.
 ///
-/// `from_hf: DIR` takes the family (model_type) and what the section does not say itself from
+/// `from_hf: DIR` takes the family (model_type) and what the section does not state itself from
 /// DIR/config.json. It is replaced in the section: by `type` and the file's keys, and by
 /// `init_from: DIR/model.safetensors` (DIR where its weights are in several files, or are pickles,
 /// which loading refuses with advice), unless there is one.
@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, std::string>> preset_list();
 /// have no way to follow; when DIR/config.json cannot be read, or is of another family.
 Config expand_preset(const Config& model, const ModelContext& context = {});
 
-/// "the preset 'gpt2' at run.yaml:3:8", for messages; empty where the section does not say its
+/// "the preset 'gpt2' at run.yaml:3:8", for messages; empty if the section does not state its
 /// type.
 std::string preset_in_words(const Config& model);
 
@@ -55,7 +55,7 @@ struct PresetWidths {
 /// Nothing for a section that is no preset.
 std::optional<PresetWidths> preset_widths(const Config& model);
 
-/// What a config.json says beside the preset's keys.
+/// What a config.json states in addition to the preset's keys.
 struct HuggingFaceFacts {
   Shape example_shape;                   ///< of an input
   std::vector<std::string> class_names;  ///< empty: LABEL_0, LABEL_1, …

@@ -1,4 +1,4 @@
-// What runs' configurations leave out, and which of their values say nothing new.
+// What runs' configurations leave out, and which of their values are defaults.
 #pragma once
 
 #include <vector>

@@ -82,7 +82,7 @@ void report_other_examples(const Config& run, const Dataset& train, const StateD
   const Config validation = run.peek("data.validation");
   const bool is_held_out = validation.is_number() && validation.as<double>() > 0.0;
   if (!is_held_out || !state.contains("loader/dataset_size") || state.contains("origins/data")) {
-    return;  // a hash says more
+    return;  // a hash proves more
   }
   const auto before = state.get<int64_t>("loader/dataset_size");
   if (before == train.size()) return;
@@ -120,7 +120,7 @@ std::vector<std::string> changed_splits(const Config& config, const SplitHashes&
   return lines;
 }
 
-// Refuses data that has changed, or says so. Returns what was said.
+// Refuses data that has changed, or warns. Returns the warnings.
 std::vector<std::string> judge_changes(const EvaluateOptions& options, const Config& run,
                                        const Config& config, const SplitHashes& before,
                                        const DataSplits& data) {

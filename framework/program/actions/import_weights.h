@@ -24,8 +24,8 @@ struct ImportRequest {
 /// from the file.
 ImportedRun import_weights(const ImportRequest& request);
 
-/// A configuration made from the file's names and shapes, without data, as YAML; a line that says
-/// what was found is told. *Errors:* ConfigError, after a list of what is in the file is told.
+/// A configuration made from the file's names and shapes, without data, as YAML; reports a line
+/// on what was found. *Errors:* ConfigError, after a list of what is in the file was reported.
 std::string suggested_yaml(const std::string& file, const Tell& tell);
 
 }  // namespace lacuna

@@ -182,7 +182,7 @@ Resumption find_resumption(const RunToPrepare& wanted) {
   }
   const RunFolder folder = RunFolder::open(choose_run_dir(wanted, given));
   if (has_seconds(given)) given.get("train").erase("seconds");
-  if (wanted.config.is_empty()) given = Config();  // --set alone says nothing of the rest
+  if (wanted.config.is_empty()) given = Config();  // --set alone does not state the rest
   Config config = load_yaml(folder.config_path());
   make_paths_absolute(config);  // which earlier versions did not
   start_logging(wanted, folder);

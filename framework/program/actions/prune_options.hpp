@@ -8,7 +8,7 @@ namespace lacuna {
 
 /// The configuration of the file, whose paths may lie next to it; without one, a map with the
 /// section `sparsity` of --method (default: admm), if that or --sparsity is given. *Errors:*
-/// ConfigError when nothing says what to prune.
+/// ConfigError when nothing states what to prune.
 Config given_configuration(const PruneRequest& request);
 
 /// Applies --sparsity, --method, --set and --threads, in this order.

@@ -134,8 +134,8 @@ Config merged_config(const Source& source, const Config& given,
   return config;
 }
 
-// The folder is --run-dir's. That a training configuration says another one is told; who sets it
-// for this command means something by it.
+// The folder is --run-dir's. A warning reports that a training configuration names another one; a
+// user who sets it for this command means something by it.
 void refuse_own_folder(const Config& given, const PruneRequest& request) {
   const Config run_dir = given.peek("run_dir");
   if (run_dir.is_null() || run_dir.text() == request.run_dir) return;
@@ -175,8 +175,8 @@ void start_from(Config& config, const Config& given, const std::string& path) {
   set_init_from(config, path, "prune " + path);
 }
 
-// What is wrong of the run only because a section that was given took the place of the run's is
-// said of that one.
+// What is wrong with the run only because a given section replaced the run's is reported at the
+// given section.
 std::unique_ptr<Experiment> build(const Config& config, const Config& given, const Source& source) {
   try {
     return build_experiment(config, Start::Untrained);

@@ -138,7 +138,7 @@ class Sweep {
       }
     }
     config_ = config;
-    for (const SweepRun& run : plan_) {  // what cannot be set is said before anything runs
+    for (const SweepRun& run : plan_) {  // reports what cannot be set before anything runs
       Config tried = config.clone();
       for (const std::string& text : run.overrides) apply_override(tried, text);
     }

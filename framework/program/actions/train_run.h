@@ -52,7 +52,7 @@ struct TrainedRun {
 /// the log belong to all of it. While it trains, SIGINT, SIGTERM and SIGHUP end it after a
 /// checkpoint; a second SIGINT or SIGTERM ends the process at once. *Effect:* `train.threads` and
 /// `train.layout_fallback` become those of the process; the log goes to the run's log.txt too, and
-/// to the console as far as `log_to_console` says. *Errors:* ConfigError, DataError,
+/// to the console as far as `log_to_console` allows. *Errors:* ConfigError, DataError,
 /// CheckpointError, MemoryError; StateError when the folder is in use or another training is
 /// running; Error when training diverges.
 TrainedRun train_run(const TrainRequest& request);

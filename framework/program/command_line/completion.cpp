@@ -59,7 +59,7 @@ std::string value_case(const CommandHelp& command, const OptionHelp& option) {
   return join(cases, "|");
 }
 
-// Cases of bash and zsh, a line for each that has something to say: `line(command, option)`.
+// Cases of bash and zsh, a line for each that is not empty: `line(command, option)`.
 template <class Line>
 std::string value_cases(const ProgramHelp& program, const Line& line) {
   std::string text;

@@ -25,9 +25,9 @@ struct CommandUse {
 };
 
 /// The message of a mistake: which option, what it needs, the nearest name of one that does not
-/// exist. `kind` is what CLI11 calls the error, as "RequiredError", and `parser_words` what it
-/// says, in which the option's name stands; of other kinds its words are returned. An option that
-/// does not exist is told first, whatever was found.
+/// exist. `kind` is what CLI11 calls the error, as "RequiredError", and `parser_words` its
+/// message, which names the option; for other kinds its message is returned. An option that does
+/// not exist is reported first, whatever was found.
 std::string usage_error(const CommandUse& use, const std::string& kind,
                         const std::string& parser_words);
 

@@ -1,4 +1,4 @@
-// What eval and prune say of a model on the splits that are held out.
+// What eval and prune report of a model on the splits that are held out.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ void keep_normalization(Config& config, const InputFormat& format);
 void require_same_classes(const std::vector<std::string>& data,
                           const std::vector<std::string>& model);
 
-/// A map for each split that there is, validation before test, as docs/reference/commands.md
-/// says: with the confusion matrix where examples have one label each, and not too many classes.
+/// A map for each split that there is, validation before test, in commands.md's form:
+/// with the confusion matrix where examples have one label each, and not too many classes.
 Config evaluate_splits(Module& model, const LossFunction& loss, const DataSplits& data,
                        int64_t batch_size);
 

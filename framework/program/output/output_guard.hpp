@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// *Errors:* ConfigError where `path`, which `option` says is written, leads to a file that is
+/// *Errors:* ConfigError where `path`, which `option` writes, leads to a file that is
 /// read: to one of `read`, or to one below a folder of them, by whatever names, links and hard
 /// links. *Cost:* where there is a file at `path`, that of listing the folders.
 void require_not_read(const std::string& option, const std::string& path,

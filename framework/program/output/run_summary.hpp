@@ -1,4 +1,4 @@
-// What `lacuna train` says of a run: how it begins, and what came of it.
+// What `lacuna train` prints about a run: how it begins, and its result.
 #pragma once
 
 #include <string>

@@ -85,7 +85,7 @@ void compare(const Config& run, const Config& given, const std::string& path,
   }
 }
 
-// Where two configurations say different things, either of them perhaps nothing.
+// Where two configurations differ; a key may be missing in either.
 void find_changes(const Config& run, const Config& written, const std::string& path,
                   std::vector<Difference>& changes) {
   if (run == written) return;

@@ -27,19 +27,19 @@ struct MayChange {
 
 /// Applies --set assignments to the configuration of a run that goes on. Allowed are data.dir, the
 /// length, and whatever does not touch the numbers: threads, logging, evaluation, checkpoints,
-/// layouts; any key set to the value it has; and what `may` says. *Errors:* ConfigError that names
+/// layouts; any key set to the value it has; what `may` allows. *Errors:* ConfigError that names
 /// the key, the run's value, and what may be changed.
 void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments,
                             const MayChange& may = {});
 
 /// Brings the configuration of a run's checkpoint to what its config.yaml (`written`, of the name
 /// `file`) has been changed to since by --set. *Errors:* ConfigError, as of apply_resume_overrides,
-/// when the file says another thing that may not change: somebody edited it.
+/// when the file has another value that may not change: somebody edited it.
 void take_changes(Config& run, const Config& written, const std::string& file,
                   const MayChange& may = {});
 
-/// Which of the optimizer's values are others than `before`: `asked` says which keys were changed,
-/// `resolved` what they are with their defaults.
+/// Which of the optimizer's values are others than `before`: `asked` holds the keys that were
+/// changed, `resolved` what they are with their defaults.
 std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& asked,
                                             const Config& resolved, int64_t step);
 /// "optimizer.lr was 0.01, and is 0.001".
@@ -50,7 +50,7 @@ std::string in_words(const ConfigChange& change);
 /// ConfigError.
 void refuse_additions(const Config& resolved, const Config& written, const std::string& file);
 
-/// A line for each key of which two configurations say different things: "optimizer.lr was 0.01,
+/// A line for each key in which two configurations differ: "optimizer.lr was 0.01,
 /// and is 0.1"; `ignored` keys, and what is below them, left out.
 std::vector<std::string> differences_in_words(const Config& before, const Config& now,
                                               const std::vector<std::string>& ignored);
@@ -59,7 +59,7 @@ std::vector<std::string> differences_in_words(const Config& before, const Config
 /// goes) describes another model.
 void require_same_model(const Config& run, const Config& given);
 
-/// Other values that `given` states differently from the run: a line each that says the run's is
+/// Other values that `given` states differently from the run: a line each that the run's is
 /// used. Empty when `given` is null.
 std::vector<std::string> unused_changes(const Config& run, const Config& given);
 

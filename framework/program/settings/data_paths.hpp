@@ -1,4 +1,4 @@
-// Where the files that a configuration names are, and what a new run's configuration says of them.
+// Where the files that a configuration names are, and what a new run's configuration has of them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace lacuna {
 
 /// Of the paths in a configuration file that are relative and lead to nothing from the current
 /// folder, gives those the file's folder in front that lead to something from there. Returns a line
-/// that says so, where there are such. To be called before --set is applied, which means the
+/// about them, if there are such. To be called before --set is applied, which means the
 /// current folder.
 std::vector<std::string> find_beside(Config& config, const std::string& config_path);
 

@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// A key, with all that is below it. What no row says does not hold.
+/// A key, with all that is below it. A trait that no row has does not hold.
 struct KeyTraits {
   std::string path;          ///< dotted: "train.epochs"
   bool is_path = false;      ///< its text names a file or folder

@@ -52,7 +52,7 @@ std::string short_value(const std::string& value) {
   return words.substr(0, cut) + fmt::format("~{:04x}", hash_name(value) & 0xFFFF);
 }
 
-// Keys by their last parts where these differ; a number alone says nothing.
+// Keys by their last parts if these differ; a number alone means nothing.
 std::map<std::string, std::string> short_keys(const std::vector<SweepAxis>& axes) {
   std::map<std::string, int> uses{{"seed", 1}};
   const auto last_part = [](const std::string& key) {

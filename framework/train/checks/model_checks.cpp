@@ -68,7 +68,7 @@ const ModelLayer* named_layer(std::span<const ModelLayer> layers, const std::str
   return nullptr;
 }
 
-// Modules that let tokens see each other, each with what it says of that.
+// Modules that let tokens see each other, each with the base class that describes how.
 using Mixers = std::vector<std::pair<const Module*, const TokenMixer*>>;
 
 Mixers token_mixers(const Module& module) {

@@ -24,8 +24,8 @@ struct WantedOutput {
 void require_output_fits(const Sequential& model, const ModelLayers& layers, const Dataset& data,
                          const WantedOutput& wanted);
 
-/// Why a model's attention goes against what the labels of tokens say: a token that sees the next
-/// one learns nothing by telling it, and one that was hidden is to be told by what stands on both
+/// Why a model's attention does not suit the labels of tokens: a token that sees the next one
+/// learns nothing by predicting it, and a hidden one is to be predicted from what stands on both
 /// sides.
 struct AttentionMisfit {
   std::string layer;  ///< full path

@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-/// Where batches come from: "the last batch of evaluation", and the key that says their size.
+/// Where batches come from: "the last batch of evaluation", and the key that sets their size.
 struct BatchOrigin {
   std::string name, key;
 };

@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-/// Whether a configuration says how long its run is by `train.seconds`. *Errors:* ConfigError where
-/// that is no positive number, or `train.epochs` or `train.steps` are given too.
+/// Whether a configuration gives the length of its run by `train.seconds`. *Errors:* ConfigError if
+/// that is not a positive number, or `train.epochs` or `train.steps` are given too.
 bool has_seconds(const Config& config);
 
 /// An experiment whose length was measured, and a line about it.

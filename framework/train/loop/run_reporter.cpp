@@ -95,8 +95,8 @@ Config RunReporter::event(const char* split, double loss, double accuracy) const
   return event;
 }
 
-// What the header and the end of a run say: of the weights that are to be sparse, where there are
-// some.
+// The content of the header and the end of a run: of the weights that are to be sparse, if there
+// are some.
 double RunReporter::density() const {
   int64_t nnz = 0, numel = 0;
   if (experiment_.sparsity != nullptr) {

@@ -31,7 +31,7 @@ class RunReporter {
   RunReporter(const Experiment& experiment, const RunState& state, const RunFolder& folder,
               ProgressStyle style);
 
-  /// Goes on with the metrics from where a checkpoint says they were: what was written after it is
+  /// Continues the metrics at the place that a checkpoint states: what was written after it is
   /// going to be written again, so it is cut off, masks and TensorBoard's events too. At the start
   /// of a run keeps the first masks. *Errors:* StateError.
   void open_metrics(int64_t bytes);

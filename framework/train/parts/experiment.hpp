@@ -61,7 +61,7 @@ struct Experiment {
   Communicator* communicator() const {
     return parallel == nullptr ? nullptr : parallel->communicator();
   }
-  /// Whether this process writes the run's files, and says what there is to say.
+  /// Whether this process writes the run's files, and reports what there is to report.
   bool is_first() const { return parallel == nullptr || parallel->rank() == 0; }
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
@@ -122,8 +122,8 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start =
 /// CheckpointError when there is none, as in what `save_model` writes.
 Config saved_config(const Checkpoint& checkpoint, const std::string& path);
 
-/// A model with the values and masks of a saved state, or their averages where the configuration
-/// says `train.ema` and the state has them, in evaluation mode, which takes inputs of
+/// A model with the values and masks of a saved state, or their averages if the configuration
+/// has `train.ema` and the state has them, in evaluation mode, which takes inputs of
 /// `example_shape`. *Errors:* CheckpointError when the state is of another model, ConfigError when
 /// the layers do not fit the inputs.
 std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict& state,

@@ -30,7 +30,7 @@ struct ExperimentPart {
   using Stage = void (*)(ExperimentBuild&);
   static void none(ExperimentBuild&) {}
 
-  Stage read = none;    ///< checks what its sections say by themselves
+  Stage read = none;    ///< checks its sections by themselves
   Stage build = none;   ///< makes its members of the experiment; afterwards every key has been read
   Stage check = none;   ///< whether it fits the other parts; cheap
   Stage finish = none;  ///< what takes long: values, masks, measurements, trial batches

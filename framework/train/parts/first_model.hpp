@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// What the data says of a model that leaves it out.
+/// What the data determines of a model that leaves it out.
 ModelContext model_context(const ExperimentBuild& b);
 
 /// Makes the model as wide as `model.widen` asks for (widen.hpp), if it is there. Returns what was

@@ -37,7 +37,7 @@ void freeze_parameters(Module& model, const Config& section) {
   }
   const std::vector<ParameterPtr> all = model.parameters();
   if (std::ranges::any_of(all, [](const ParameterPtr& p) { return p->trainable; })) return;
-  if (all.empty()) return;  // the optimizer says so
+  if (all.empty()) return;  // the optimizer reports it
   (frozen.is_null() ? section : frozen)
       .error(
           "all parameters of the model are frozen, so there is nothing to train; leave some out "

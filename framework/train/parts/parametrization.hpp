@@ -18,7 +18,7 @@
 
 namespace lacuna {
 
-/// What the section says.
+/// The options of the section.
 struct ParametrizationOptions {
   /// Which density of a weight counts for its rates.
   enum class Density { First, Present };

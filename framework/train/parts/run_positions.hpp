@@ -13,7 +13,7 @@ struct RunLength {
   int64_t steps_per_epoch = 1;
 };
 
-/// Writes steps where a section says "500 steps", "3 epochs" (0.5 epochs, too), or, under the keys
+/// Writes steps where a section has "500 steps", "3 epochs" (0.5 epochs, too), or, under the keys
 /// of schedules that count steps (`half_period`, `start`, `stop`, `end`, `milestones`, `freq`,
 /// `steps`, `every`, `until`, `warmup`), "75 %" of the run. What is above 0 is at least one step.
 /// *Errors:* ConfigError at a negative value, or at more than 100 %.

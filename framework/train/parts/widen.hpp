@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-/// What the key says.
+/// The options of the key.
 struct WidenOptions {
   enum class Match {
     Flops,       ///< multiply-adds of an example, forward, with the final nonzeros
@@ -23,7 +23,7 @@ struct WidenOptions {
   std::vector<std::string> keys;
 };
 
-/// *Errors:* ConfigError at a key that is unknown, or a model that says no widths.
+/// *Errors:* ConfigError at a key that is unknown, or a model that states no widths.
 WidenOptions read_widen(const Config& model);
 
 /// What a network costs.

@@ -16,7 +16,7 @@
 namespace lacuna {
 
 /// Endings of the arrays of a weight: NAME.data, float32 at the positions of the mask, ascending;
-/// NAME.bitmask, int32, of which bit i % 32 of element i / 32 says whether position i of the
+/// NAME.bitmask, int32, of which bit i % 32 of element i / 32 tells whether position i of the
 /// row-major weight is in the mask; NAME.shape, the sizes of the weight.
 inline constexpr std::string_view kDataEnding = ".data", kBitmaskEnding = ".bitmask",
                                   kShapeEnding = ".shape";

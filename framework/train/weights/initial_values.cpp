@@ -41,7 +41,7 @@ std::vector<WeightNames::Rename> rules(const Config& node) {
   return list;
 }
 
-// What a file is wrong about is said of what named it: an argument of the command line, or a key.
+// What is wrong with a file is reported at what named it: a command line's argument, or a key.
 std::string named_by(const Config& path) {
   const SourcePosition& position = path.position();
   const bool is_argument =
@@ -118,9 +118,9 @@ bool has_masks(const SparsityAlgorithm& algorithm, const Module& model) {
   });
 }
 
-// First masks of values that were loaded are what was loaded with them, pruned by magnitude where
-// more is asked for, unless the entry says how they are made: to prune them at random is nobody's
-// wish. Adds the method that makes them, if there is one.
+// First masks of loaded values are the masks that were loaded with them, pruned by magnitude where
+// more is asked for, unless the entry states how they are made: nobody wants them pruned at random.
+// Adds the method that makes them, if there is one.
 void choose_init_method(Config entry, const Module& model, FirstValues& values) {
   if (!entry.is_map()) return;
   const auto algorithm = algorithm_of(entry);

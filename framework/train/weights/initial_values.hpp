@@ -14,7 +14,7 @@
 
 namespace lacuna {
 
-/// What loading them has to say, and what the first masks are compared with.
+/// The notes of loading them, and what the first masks are compared with.
 struct FirstValues {
   std::vector<std::string> notes;  ///< lines for a log: what was converted, which masks found
   std::vector<std::string> warnings = {};           ///< lines for a log, too
@@ -31,7 +31,7 @@ struct FirstValues {
 /// Loads what the `init_from` of the `model` section names, if it is there: a path, or a map of
 /// `path`, `rename`, `skip` and `find_pattern` (`WeightNames`). Where it is, sparsity inherits the
 /// masks of the loaded weights, pruned by magnitude where more is asked for, unless its algorithm
-/// (`SparsityAlgorithm::first_masks`) or its `init_method` says otherwise: that is written into the
+/// (`SparsityAlgorithm::first_masks`) or its `init_method` differs: that is written into the
 /// configuration. A warning is logged where the weights are of a run on text with another
 /// vocabulary than the data's, or on a table whose columns have other names. *Errors:* ConfigError
 /// and CheckpointError with the position, or the argument of the command line (`set_init_from`);

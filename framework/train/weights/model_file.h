@@ -18,7 +18,7 @@ namespace lacuna {
 void save_model(const std::string& path, const Module& model);
 
 /// How the names in a file and those of a model belong together. Parameters and buffers share one
-/// space of dotted names; a file has each of the model's, and no others, but for what is said here.
+/// space of dotted names; a file has each of the model's and no others, except as stated here.
 struct WeightNames {
   struct Rename {
     std::string from, to;
@@ -37,7 +37,7 @@ struct WeightNames {
   bool empty() const { return rename.empty() && skip.empty() && !find_pattern; }
 };
 
-/// What loading has to say.
+/// What loading reports.
 struct LoadedWeights {
   std::vector<std::string> notes;  ///< lines for a log: what was converted, which masks were found
   std::vector<std::string> warnings = {};  ///< weights of another tool's file that are all zeros
@@ -52,7 +52,7 @@ struct LoadedWeights {
 /// Gives the model the values of a file.
 ///
 /// - A file that `save_model` or `lacuna train` wrote, or of a run folder the best that is kept,
-///   which `notes` says then, else the newest good checkpoint: each parameter gets the layout and
+///   which `notes` then states, else the newest good checkpoint: each parameter gets the layout and
 ///   mask it was saved in. Without `names`, what modules keep besides (counters of random draws) is
 ///   loaded, too.
 /// - A file of another tool: its name ends in `.safetensors`, `.npz` or `.npy` (one array, named as
@@ -84,7 +84,7 @@ bool is_foreign_weights(const std::string& path);
 
 /// Makes `path` what a configuration's `model.init_from` names, whose `rename`, `skip` and
 /// `find_pattern` stay; a list of layers becomes a map for it. What is wrong with the file is then
-/// said of `argument`, the part of the command line that named it ("--init-from"), and not of a
+/// reported at `argument`, the part of the command line that named it ("--init-from"), and not of a
 /// line of the configuration. *Errors:* ConfigError when there is no section `model`.
 void set_init_from(Config& config, const std::string& path, const std::string& argument);
 

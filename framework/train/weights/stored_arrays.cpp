@@ -78,7 +78,7 @@ std::string conversion(const std::string& path) {
 
 [[noreturn]] void refuse_pickle(const std::string& path, std::string_view sign) {
   std::error_code error;
-  if (!fs::exists(path, error)) {  // which is said first: there is nothing to convert
+  if (!fs::exists(path, error)) {  // reported first: there is nothing to convert
     throw CheckpointError(
         "cannot read '" + path + "': " +
         (error ? error : std::make_error_code(std::errc::no_such_file_or_directory)).message());
@@ -89,7 +89,7 @@ std::string conversion(const std::string& path) {
                   path, sign, conversion(path)));
 }
 
-// The error of a file of NumPy's that holds Python objects says what to do, too.
+// The error of a NumPy file that holds Python objects also states what to do.
 std::string with_advice(const std::string& problem, const std::string& path) {
   if (problem.find("Python objects") != std::string::npos) {
     return problem + fmt::format(

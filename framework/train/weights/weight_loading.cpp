@@ -134,7 +134,7 @@ StateDict WeightComparison::read_values() const {
   return state;
 }
 
-// Where the file, or what is asked for, says that a weight is sparse; else null. A checkpoint's
+// Set if the file, or what is asked for, makes a weight sparse; else null. A checkpoint's
 // parameters keep what they were saved in.
 PatternPtr WeightComparison::pattern_of(const Parameter& parameter, const StateDict& state,
                                         LoadedWeights& loaded) const {
