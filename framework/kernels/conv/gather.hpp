@@ -29,7 +29,7 @@ struct PixelRun {
   int64_t begin = 0, end = 0;  ///< output rows to compute
   bool ends_rows = false;      ///< the line behind each output row becomes zero
   Extent reach{0, 0};  ///< rows and columns of a source plane between the first tap and the last
-  NextRun next;
+  NextRun next{};
   int most_tile_rows = 1;  ///< rows of pixels that may stay in registers together: 1 or 2
 
   int64_t to_plane(int64_t plane) const {
