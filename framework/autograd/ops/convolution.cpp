@@ -9,6 +9,7 @@
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/image_slabs.hpp"
+#include "lacuna/framework/kernels/conv/channel_products.hpp"
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -98,7 +99,10 @@ void require_fit(const Kind& kind, const Shape& x, const WeightReference& weight
 Tensor product(const Variable& x, const WeightReference& weight, const Variable& bias,
                const ConvolutionShape& shape, Tensor& input, ChannelStatistics& statistics) {
   const ConvolutionProducts& products = weight.pattern->layout().convolutions(shape);
-  input = as_images(reordered(x.value(), products.order(shape)));
+  // Images of sparse convolutions are theirs again behind a dense one that can take them.
+  const bool stays_in_slabs = x.value().order() == Order::ImageSlabs && has_channel_products(shape);
+  input =
+      as_images(reordered(x.value(), stays_in_slabs ? Order::ImageSlabs : products.order(shape)));
   if (!bias.defined() && grad_enabled()) {
     return products.forward(weight.view(), shape, input, Tensor(), &statistics);
   }

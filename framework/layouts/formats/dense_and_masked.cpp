@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/framework/core/image_slabs.hpp"
+#include "lacuna/framework/kernels/conv/channel_products.hpp"
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/dense/outer_products.hpp"
@@ -12,7 +14,17 @@
 namespace lacuna {
 namespace {
 
-/// Of weights that store every position.
+bool are_in_slabs(const Tensor& images) { return images.order() == Order::ImageSlabs; }
+
+// With zeros for the examples that the last slab lacks.
+Tensor with_clear_rest(const Tensor& slabs) {
+  Tensor clear = slabs;
+  if (slabs.shape()[0] % kImageSlabWidth != 0) clear.clear_padding();
+  return clear;
+}
+
+/// Of weights that store every position. Kernels of 1×1 run on images of sparse convolutions as
+/// they are, where these bring them.
 class DenseConvolutions final : public ConvolutionProducts {
  public:
   Order order(const ConvolutionShape& shape) const override {
@@ -21,12 +33,18 @@ class DenseConvolutions final : public ConvolutionProducts {
 
   Tensor forward(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
                  const Tensor& bias, ChannelStatistics*) const override {
-    return dense_convolution(shape, shape.algorithms.forward, weight.values.data(), x,
-                             bias.defined() ? bias.data() : nullptr);
+    const float* start = bias.defined() ? bias.data() : nullptr;
+    if (are_in_slabs(x) && has_channel_products(shape)) {
+      return channel_products(shape, weight.values.data(), x, start);
+    }
+    return dense_convolution(shape, shape.algorithms.forward, weight.values.data(), x, start);
   }
 
   Tensor input_gradient(const WeightView& weight, const ConvolutionShape& shape,
                         const Tensor& dy) const override {
+    if (are_in_slabs(dy) && has_channel_products(shape)) {
+      return channel_input_gradient(shape, weight.values.data(), dy);
+    }
     return dense_convolution_input_gradient(shape, shape.algorithms.input_gradient,
                                             weight.values.data(), dy);
   }
@@ -34,8 +52,12 @@ class DenseConvolutions final : public ConvolutionProducts {
   void weight_gradient(const Pattern& pattern, const ConvolutionShape& shape, const Tensor& dy,
                        const Tensor& x, Accumulate accumulate,
                        std::span<float> gradient) const override {
-    dense_convolution_weight_gradient(shape, shape.algorithms.weight_gradient, dy, x, accumulate,
-                                      gradient);
+    if (are_in_slabs(x) && are_in_slabs(dy) && has_channel_products(shape)) {
+      channel_weight_gradient(shape, with_clear_rest(dy), with_clear_rest(x), accumulate, gradient);
+    } else {
+      dense_convolution_weight_gradient(shape, shape.algorithms.weight_gradient, dy, x, accumulate,
+                                        gradient);
+    }
     pattern.layout().prune(pattern, gradient);
   }
 };

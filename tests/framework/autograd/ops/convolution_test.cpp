@@ -14,6 +14,7 @@
 #include "lacuna/framework/autograd/ops/pooling.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 namespace lacuna {
 namespace {
@@ -153,6 +154,7 @@ void check(const Case& c, const Layout& layout, Kept kept, Order order, bool has
 TEST(Conv2dOp, DerivativesAgreeWithTheDefinition) {
   for (const Case& c : cases()) {
     check(c, dense_layout(), Kept::All, Order::RowMajor, true);
+    check(c, dense_layout(), Kept::All, Order::ImageSlabs, true);
     check(c, masked_layout(), Kept::Most, Order::RowMajor, false);
     check(c, csr_layout(), Kept::Most, Order::RowMajor, true);
     check(c, csr_layout(), Kept::Few, Order::ImageSlabs, false);
@@ -194,6 +196,12 @@ TEST(Conv2dOp, GivesImagesInTheOrderOfItsProducts) {
   EXPECT_EQ(order(dense_layout(), blocks), dense_layout().convolutions(blocks).order(blocks));
   EXPECT_EQ(order(masked_layout(), blocks), dense_layout().convolutions(blocks).order(blocks));
   EXPECT_EQ(order(dense_layout(), named("plain").shape), Order::RowMajor);
+  // Single pixels of sparse convolutions' images stay theirs.
+  ConvolutionShape pixels = blocks;
+  pixels.window = {{1, 1}, {2, 2}};
+  const Variable y = conv2d(x.to(Order::ImageSlabs), weight_of(pixels, dense_layout(), Kept::All),
+                            {}, options_of(pixels));
+  EXPECT_EQ(y.value().order() == Order::ImageSlabs, !use_reference_kernels());
   // Grouped convolutions run dense.
   EXPECT_NE(order(csr_layout(), named("in groups").shape), Order::ImageSlabs);
 }
