@@ -54,17 +54,19 @@ Function as_function(const py::object& callable) {
   };
 }
 
-py::object number_functions(const py::handle& value) {
+py::object number_functions(const py::handle& value, int depth = 0) {
+  // What is nested deeper holds itself, which to_config says.
+  if (++depth > 100) return py::reinterpret_borrow<py::object>(value);
   if (py::isinstance<py::dict>(value)) {
     py::dict numbered;
     for (const auto& [key, item] : py::reinterpret_borrow<py::dict>(value)) {
-      numbered[key] = number_functions(item);
+      numbered[key] = number_functions(item, depth);
     }
     return numbered;
   }
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
     py::list numbered;
-    for (const py::handle item : value) numbered.append(number_functions(item));
+    for (const py::handle item : value) numbered.append(number_functions(item, depth));
     return numbered;
   }
   if (!PyCallable_Check(value.ptr())) return py::reinterpret_borrow<py::object>(value);

@@ -12,9 +12,12 @@
 namespace lacuna::python {
 namespace {
 
-Config convert(const py::handle& value, const std::string& path);
+// What is nested deeper holds itself.
+constexpr int kDeepest = 100;
 
-Config convert_map(const py::dict& value, const std::string& path) {
+Config convert(const py::handle& value, const std::string& path, int depth = 0);
+
+Config convert_map(const py::dict& value, const std::string& path, int depth) {
   Config config = Config::map();
   for (const auto& [key, item] : value) {
     if (!py::isinstance<py::str>(key)) {
@@ -22,12 +25,13 @@ Config convert_map(const py::dict& value, const std::string& path) {
                            ": the key " + std::string(py::repr(key)) + " is no text");
     }
     const auto name = key.cast<std::string>();
-    config.set(name, convert(item, path.empty() ? name : path + "." + name));
+    config.set(name, convert(item, path.empty() ? name : path + "." + name, depth));
   }
   return config;
 }
 
-Config convert(const py::handle& value, const std::string& path) {
+Config convert(const py::handle& value, const std::string& path, int depth) {
+  if (++depth > kDeepest) throw py::value_error("configuration: nested too deeply, or in itself");
   if (value.is_none()) return {};
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
   if (py::isinstance<py::int_>(value)) {
@@ -38,19 +42,19 @@ Config convert(const py::handle& value, const std::string& path) {
   if (py::isinstance<py::float_>(value)) return value.cast<double>();
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::dict>(value)) {
-    return convert_map(py::reinterpret_borrow<py::dict>(value), path);
+    return convert_map(py::reinterpret_borrow<py::dict>(value), path, depth);
   }
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
     Config config = Config::list();
     size_t index = 0;
     for (const py::handle item : value) {
-      config.push_back(convert(item, path + "." + std::to_string(index++)));
+      config.push_back(convert(item, path + "." + std::to_string(index++), depth));
     }
     return config;
   }
   if (py::hasattr(value, "__fspath__")) return value.attr("__fspath__")().cast<std::string>();
   // NumPy's scalars and arrays become Python's; `item` is theirs and PyTorch's.
-  if (py::hasattr(value, "tolist")) return convert(value.attr("tolist")(), path);
+  if (py::hasattr(value, "tolist")) return convert(value.attr("tolist")(), path, depth);
   throw py::type_error("configuration '" + path + "': a " +
                        std::string(py::str(py::type::handle_of(value).attr("__name__"))) +
                        " has no place in it; expected None, bool, int, float, str, list or dict");
@@ -175,7 +179,15 @@ py::tuple to_tuple(const Shape& shape) {
 
 Shape to_shape(const py::handle& sizes) {
   std::vector<int64_t> all;
-  for (const py::handle size : sizes) all.push_back(size.cast<int64_t>());
+  for (const py::handle size : sizes) {
+    if (!PyIndex_Check(size.ptr())) {
+      throw py::type_error("a shape is made of integers, found " +
+                           std::string(py::repr(py::type::handle_of(size))));
+    }
+    const Py_ssize_t number = PyNumber_AsSsize_t(size.ptr(), PyExc_OverflowError);
+    if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    all.push_back(number);
+  }
   return Shape(std::span<const int64_t>(all));
 }
 
@@ -211,7 +223,7 @@ StateDict::Value state_value(const std::string& name, const py::handle& value) {
     return ByteArray{shape_of(array),
                      std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size())};
   }
-  if (array.ndim() == 0) return state_value(name, array.attr("item")());
+  if (array.ndim() == 0 && type.kind() != 'O') return state_value(name, array.attr("item")());
   if (type.kind() == 'f') return to_tensor(array).clone();
   if (array.ndim() == 1 && type.kind() == 'u' && type.itemsize() == 4) {
     return array.cast<std::vector<uint32_t>>();

@@ -74,12 +74,16 @@ void translate(std::exception_ptr problem) {
 constexpr const char* kNoInit =
     "the object is not made yet: call super().__init__() before anything else of it is used";
 
-void translate_unmade(std::exception_ptr problem) {
+void translate_cast(std::exception_ptr problem) {
   try {
     if (problem) std::rethrow_exception(problem);
-  } catch (const py::cast_error& error) {
-    if (std::string_view(error.what()).find("non-held") == std::string_view::npos) throw;
-    PyErr_SetString(PyExc_TypeError, kNoInit);
+  } catch (const py::cast_error& error) {  // pybind11 would make it a RuntimeError
+    const bool is_unmade =
+        std::string_view(error.what()).find("non-held") != std::string_view::npos;
+    PyErr_SetString(
+        PyExc_TypeError,
+        is_unmade ? kNoInit
+                  : "an argument, or what a function returned, is of another type than expected");
   }
 }
 
@@ -94,7 +98,7 @@ void refuse_unmade_objects(const py::module_& module) {
     if (type != nullptr)
       type->operator_new = [](size_t) -> void* { throw py::type_error(kNoInit); };
   }
-  py::register_exception_translator(translate_unmade);
+  py::register_exception_translator(translate_cast);
 }
 
 void bind_errors(py::module_& module) {

@@ -228,7 +228,9 @@ class GivenData {
  public:
   explicit GivenData(const py::dict& splits) : splits_(splits_of(splits)) {}
   void enter() { given_here().push_back(splits_); }
-  static void exit(const py::args&) { given_here().pop_back(); }
+  static void exit(const py::args&) {
+    if (!given_here().empty()) given_here().pop_back();
+  }
 
  private:
   DataSplits splits_;

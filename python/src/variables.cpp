@@ -32,7 +32,10 @@ class NoGradScope {
     scopes_.push_back(std::make_unique<NoGrad>());
     return *this;
   }
-  void exit(const py::args&) { scopes_.pop_back(); }
+  void exit(const py::args&) {
+    if (scopes_.empty()) throw StateError("no_grad: it has not been entered");
+    scopes_.pop_back();
+  }
 
  private:
   std::vector<std::unique_ptr<NoGrad>> scopes_;
