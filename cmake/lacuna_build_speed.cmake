@@ -2,11 +2,11 @@
 # installed, and headers compiled once. No other linker: with lld 14 exceptions that g++ 12 throws from
 # the cold part of a function find no handler.
 #
-# LACUNA_UNITY compiles the sources of a room together, eight at a time (the kernels apart, which spend
-# their time in code): less work for a whole build, more after a change. The bits are the same.
+# LACUNA_UNITY compiles the sources of a room as one (the kernels apart, which spend their time in
+# code): less work for a whole build, more after a change. The bits are the same.
 option(LACUNA_UNITY "Compile several sources of a room as one" OFF)
-# LACUNA_KERNELS=machine compiles the kernels for the best instruction set of this machine and the
-# baseline alone. Such a program runs everywhere, but slowly where that instruction set is missing.
+# LACUNA_KERNELS=machine compiles the kernels for the best instruction set of this machine alone, and
+# precompiles Highway's headers for it. On a processor without that set the program ends with an error.
 set(LACUNA_KERNELS all CACHE STRING "Instruction sets to compile the kernels for: all or machine")
 option(LACUNA_CCACHE "Compile through ccache where it is installed" ON)
 
@@ -21,16 +21,16 @@ if(LACUNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# lacuna_precompiled(NAME POSITION_INDEPENDENT HEADER [LIBRARY...]): a target whose HEADER other
+# lacuna_precompiled(NAME POSITION_INDEPENDENT HEADERS [LIBRARY...]): a target whose HEADERS other
 # targets take over compiled, by target_precompile_headers(TARGET REUSE_FROM NAME). They must have its
 # flags: g++ 12 crashes where a header precompiled at -O1 is used at -O3.
-function(lacuna_precompiled name position_independent header)
+function(lacuna_precompiled name position_independent headers)
   set(source ${PROJECT_BINARY_DIR}/precompiled/${name}.cpp)
   file(CONFIGURE OUTPUT ${source} CONTENT "// Nothing: a target needs a source.\n")
   add_library(${name} OBJECT ${source})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ${position_independent})
   target_link_libraries(${name} PRIVATE ${ARGN} lacuna_warnings lacuna_flags)
-  target_precompile_headers(${name} PRIVATE ${header})
+  target_precompile_headers(${name} PRIVATE ${headers})
 endfunction()
 
 # lacuna_instruction_sets(RESULT): the instruction sets of this architecture, best first, with "lacks "

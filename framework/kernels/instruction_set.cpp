@@ -3,6 +3,7 @@
 #include <hwy/targets.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "lacuna/framework/config/names.h"
@@ -14,6 +15,13 @@
 
 namespace lacuna {
 namespace {
+
+// The set of a build for one instruction set (LACUNA_KERNELS=machine).
+#ifdef LACUNA_ONE_INSTRUCTION_SET
+constexpr std::string_view kOnlySet = LACUNA_ONE_INSTRUCTION_SET;
+#else
+constexpr std::string_view kOnlySet;
+#endif
 
 struct Level {
   std::string name;
@@ -34,6 +42,20 @@ const std::vector<Level>& levels() {
     {"reference", 0},
   };
   return all;
+}
+
+// Whether kernels of a level are compiled and the processor has it.
+bool is_there(const Level& level) {
+  if (level.targets == 0) return kOnlySet.empty();
+  return (hwy::SupportedTargets() & HWY_TARGETS & level.targets) != 0;
+}
+
+[[noreturn]] void fail_without_kernels(const std::string& cap) {
+  const std::string only(kOnlySet);
+  const std::string advice =
+      "this build has kernels for " + only + " alone; build with -DLACUNA_KERNELS=all";
+  if (cap.empty()) throw Error("the processor lacks " + only + ", and " + advice);
+  throw ConfigError("LACUNA_INSTRUCTION_SET=" + cap + ": " + advice);
 }
 
 void cap_dense_provider(const std::string& level) {
@@ -60,8 +82,7 @@ std::string choose() {
     below_cap |= level.name == cap;
     if (!below_cap) {
       disabled |= level.targets;
-    } else if (chosen.empty() &&
-               (level.targets == 0 || (hwy::SupportedTargets() & HWY_TARGETS & level.targets))) {
+    } else if (chosen.empty() && is_there(level)) {
       chosen = level.name;
     }
   }
@@ -69,6 +90,7 @@ std::string choose() {
     throw ConfigError("LACUNA_INSTRUCTION_SET: unknown instruction set '" + cap + "'; " +
                       suggest_name(cap, names));
   }
+  if (chosen.empty()) fail_without_kernels(cap);
   hwy::DisableTargets(disabled);
   cap_dense_provider(chosen);
   return chosen;

@@ -342,7 +342,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     require_command(app, argc, argv);
     app.parse(argc, argv);
     require_one_process(app);
-    active_instruction_set();  // a wrong one is told now, and not where a layer first needs it
+    active_instruction_set();  // reports a wrong one now, before a layer needs it
     warn_about_missing_kernels();
     most_dense_blocks();
     first_level_bytes();

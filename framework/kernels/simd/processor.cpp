@@ -62,6 +62,8 @@ bool writes_around_caches(int64_t bytes) {
   return processor().is_intel_server && bytes > processor().second_level;
 }
 
+#ifndef LACUNA_SPREADS_BY_LOADS
 bool spreads_by_loads() { return processor().is_intel_server; }
+#endif
 
 }  // namespace lacuna

@@ -21,7 +21,12 @@ bool writes_around_caches(int64_t bytes);
 /// Whether one value is better spread over a vector's lanes by a load than by a permute of some
 /// that are in a register: on Intel's servers, which load two vectors of 64 bytes in a cycle, while
 /// permutes take a port of their multiply-adds. AMD's of the same width load one, which is what
-/// bounds sparse products there.
+/// bounds sparse products there. LACUNA_KERNELS=machine fixes the answer when compiling, so that
+/// the largest kernels are compiled in one of the two ways.
+#ifdef LACUNA_SPREADS_BY_LOADS
+constexpr bool spreads_by_loads() { return LACUNA_SPREADS_BY_LOADS; }
+#else
 bool spreads_by_loads();
+#endif
 
 }  // namespace lacuna

@@ -31,10 +31,18 @@ class InstructionSetDeathTest : public testing::Test {
   }
 };
 
+#ifdef LACUNA_ONE_INSTRUCTION_SET
+TEST_F(InstructionSetDeathTest, OfABuildForOneSetCannotBeCappedBelowIt) {
+  EXPECT_EXIT(say("baseline"), testing::ExitedWithCode(1),
+              "LACUNA_INSTRUCTION_SET=baseline: this build has kernels for [a-z0-9]+ alone; build "
+              "with -DLACUNA_KERNELS=all");
+}
+#else
 TEST_F(InstructionSetDeathTest, IsCappedByTheEnvironment) {
   EXPECT_EXIT(say("baseline"), testing::ExitedWithCode(0), "baseline, reference: no");
   EXPECT_EXIT(say("reference"), testing::ExitedWithCode(0), "reference, reference: yes");
 }
+#endif
 
 TEST_F(InstructionSetDeathTest, OfAnUnknownNameIsAnError) {
   EXPECT_EXIT(say("referense"), testing::ExitedWithCode(1),

@@ -42,8 +42,13 @@ class ProcessorDeathTest : public testing::Test {
 };
 
 TEST_F(ProcessorDeathTest, IsSetByTheEnvironment) {
+#ifdef LACUNA_SPREADS_BY_LOADS  // fixed when compiling
+  EXPECT_EXIT(print("intel"), testing::ExitedWithCode(0), "48 KiB, around 1, ");
+  EXPECT_EXIT(print("amd"), testing::ExitedWithCode(0), "32 KiB, around 0, ");
+#else
   EXPECT_EXIT(print("intel"), testing::ExitedWithCode(0), "48 KiB, around 1, by loads 1");
   EXPECT_EXIT(print("amd"), testing::ExitedWithCode(0), "32 KiB, around 0, by loads 0");
+#endif
 }
 
 TEST_F(ProcessorDeathTest, OfAnUnknownKindIsAnError) {
