@@ -207,7 +207,7 @@ constexpr bool kTakesPairs = kPass <= 4;
 template <bool kByLoads>
 void product_of_groups(const CsrStream& s, const CsrBlock& block, const Run& run, int64_t columns) {
   with_vectors(columns, [&]<int n>(Vectors<n>) HWY_ATTR {
-    for_each_group(s, block, run, [](const Run& r, bool is_first) HWY_ATTR {
+    for_each_group<Pairs::Apart>(s, block, run, [](const Run& r, bool is_first) HWY_ATTR {
       if constexpr (kTakesPairs) {
         if (r.shared > 0) {
           return (is_first ? product_pairs<n, true, kByLoads>
@@ -252,11 +252,10 @@ void csr_product(const CsrStream& s, const float* values, const float* x, int64_
                  const float* bias, float* y) {
   const auto run =
       use_reference_kernels() ? reference::csr_product_block : HWY_DYNAMIC_DISPATCH(product_block);
-  const bool is_large = slabs_exceed_cache(s.rows, s.columns, slab_count(batch));
   const auto blocks = static_cast<int64_t>(s.blocks.size());
   for_each_slab_part(batch, blocks, [&](int64_t slab, int64_t block, int64_t width, bool has_next) {
     run(s, s.blocks[static_cast<size_t>(block)], values, x + slab * s.columns * kSlabWidth, width,
-        bias, y + slab * s.rows * kSlabWidth, is_large && has_next);
+        bias, y + slab * s.rows * kSlabWidth, has_next);
   });
 }
 

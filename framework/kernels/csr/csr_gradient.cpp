@@ -60,32 +60,47 @@ HWY_INLINE Vector block_sums(const Vector (&dy)[kVectors], const char* x, const 
   return block_sums_of(a, b, c, d);
 }
 
-template <int kVectors, int kCount, bool kAdd>
-HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
-                            float* gradient) {
-  put<kCount, kAdd>(add_blocks(block_sums<kVectors, kCount>(dy, x, offsets)), gradient);
-}
-
-// Eight nonzeros.
-template <int kVectors, bool kAdd>
-HWY_INLINE void gradient_of_eight(const Vector (&dy)[kVectors], const char* x,
-                                  const uint16_t* offsets, float* gradient) {
+// The first kCount sums, to or into the gradient: as put(), but for rests of rows by a mask.
+template <int kCount, bool kAdd, class V>
+HWY_INLINE void put_first(V sums, float* gradient) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-  const hn::Half<Floats> half;
-  auto sums = add_blocks_of_two(block_sums<kVectors, 4>(dy, x, offsets),
-                                block_sums<kVectors, 4>(dy, x, offsets + 4));
-  if constexpr (kAdd) sums = hn::Add(sums, hn::LoadU(half, gradient));
-  hn::StoreU(sums, half, gradient);
+  const hn::DFromV<V> d;
+  if constexpr (kCount == hn::MaxLanes(d)) {
+    if constexpr (kAdd) sums = hn::Add(sums, hn::LoadU(d, gradient));
+    hn::StoreU(sums, d, gradient);
+  } else {
+    const auto first = hn::FirstN(d, kCount);
+    if constexpr (kAdd) sums = hn::Add(sums, hn::MaskedLoad(first, d, gradient));
+    hn::BlendedStore(sums, first, d, gradient);
+  }
 #else
-  gradient_of<kVectors, 4, kAdd>(dy, x, offsets, gradient);
-  gradient_of<kVectors, 4, kAdd>(dy, x, offsets + 4, gradient + 4);
+  put<kCount, kAdd>(sums, gradient);
 #endif
 }
 
+// kCount nonzeros of a row, eight at most.
+template <int kCount, bool kAdd, int kVectors>
+HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
+                            float* gradient) {
+  if constexpr (kCount <= 4) {
+    put_first<kCount, kAdd>(add_blocks(block_sums<kVectors, kCount>(dy, x, offsets)), gradient);
+  } else {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+    put_first<kCount, kAdd>(add_blocks_of_two(block_sums<kVectors, 4>(dy, x, offsets),
+                                              block_sums<kVectors, kCount - 4>(dy, x, offsets + 4)),
+                            gradient);
+#else
+    gradient_of<4, kAdd>(dy, x, offsets, gradient);
+    gradient_of<kCount - 4, kAdd>(dy, x, offsets + 4, gradient + 4);
+#endif
+  }
+}
+
+// kLength: nonzeros of each row, or −1 − (length % 8).
 template <int kVectors, int kLength, bool kAdd>
-HWY_NOINLINE void gradient_group(const Run& run) {
-  const int64_t length = length_of<kLength>(run), whole = length / 4 * 4;
-  constexpr int kRest = kLength >= 0 ? kLength % 4 : -1 - kLength;
+HWY_NOINLINE void gradient_group(const GradientRun& run) {
+  const int64_t length = length_of<kLength>(run), whole = length / 8 * 8;
+  constexpr int kRest = kLength >= 0 ? kLength % 8 : -1 - kLength;
   const char* ahead_x = run.ahead;
   for (int64_t i = 0; i < run.count; ++i) {
     if (i % 2 == 0) ask_ahead(run, ahead_x);
@@ -97,31 +112,40 @@ HWY_NOINLINE void gradient_group(const Run& run) {
     }
     Vector dy[kVectors];
     for (int v = 0; v < kVectors; ++v) dy[v] = load(at, v);
-    if (float* lanes = lanes_of(run)) add_to_lanes(dy, lanes + run.rows[i] * BatchLanes::kLanes);
+    if (run.lanes != nullptr) add_to_lanes(dy, run.lanes + run.rows[i] * BatchLanes::kLanes);
     const uint16_t* offsets = run.offsets + i * length;
     float* gradient = run.gradient + i * length;
-    int64_t k = 0;
     if constexpr (kLength >= 0) {
       HWY_UNROLL(4)
-      for (; k + 8 <= kLength; k += 8) {
-        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
+      for (int64_t k = 0; k + 8 <= kLength; k += 8) {
+        gradient_of<8, kAdd>(dy, run.x, offsets + k, gradient + k);
       }
     } else {
-      for (; k + 8 <= length; k += 8) {
-        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
+      for (int64_t k = 0; k < whole; k += 8) {
+        gradient_of<8, kAdd>(dy, run.x, offsets + k, gradient + k);
       }
     }
-    if (k + 4 <= length) gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
     if constexpr (kRest > 0) {
-      gradient_of<kVectors, kRest, kAdd>(dy, run.x, offsets + whole, gradient + whole);
+      gradient_of<kRest, kAdd>(dy, run.x, offsets + whole, gradient + whole);
     }
   }
 }
 
-template <int kVectors, int kLength, bool kAdd>
-struct Gradient {
-  static void run(const Run& r) { gradient_group<kVectors, kLength, kAdd>(r); }
-};
+// The group's function: for each length up to kUnrolled, or else for each rest.
+template <int kVectors, bool kAdd, int... lengths>
+auto gradient_of_length(int64_t length, std::integer_sequence<int, lengths...>) {
+  using Function = void (*)(const GradientRun&);
+  static constexpr Function by_rest[] = {
+      gradient_group<kVectors, -1, kAdd>, gradient_group<kVectors, -2, kAdd>,
+      gradient_group<kVectors, -3, kAdd>, gradient_group<kVectors, -4, kAdd>,
+      gradient_group<kVectors, -5, kAdd>, gradient_group<kVectors, -6, kAdd>,
+      gradient_group<kVectors, -7, kAdd>, gradient_group<kVectors, -8, kAdd>};
+  if constexpr (sizeof...(lengths) > 0) {
+    static constexpr Function by_length[] = {gradient_group<kVectors, lengths, kAdd>...};
+    if (length < static_cast<int64_t>(sizeof...(lengths))) return by_length[length];
+  }
+  return by_rest[length % 8];
+}
 
 void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
                     int64_t width, bool accumulate, float* gradient, float* lanes,
@@ -134,10 +158,13 @@ void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, 
                     .gradient = gradient,
                     .next_slab = next_slab};
       const bool add = accumulate || c > 0;
-      for_each_group(s, block, run, [&](const Run& group, bool is_first) HWY_ATTR {
+      constexpr int kLengths = n == kPass && kUnrolled > 0 ? kUnrolled + 1 : 0;
+      const std::make_integer_sequence<int, kLengths> lengths;
+      for_each_group<Pairs::Joined>(s, block, run, [&](const Run& group, bool is_first) HWY_ATTR {
         const GradientRun r(group, is_first ? lanes : nullptr);  // all rows are in the first tile
         if (r.length == 0 && r.lanes == nullptr) return;
-        (add ? choose<Gradient, n, true>(r.length) : choose<Gradient, n, false>(r.length))(r);
+        (add ? gradient_of_length<n, true>(r.length, lengths)
+             : gradient_of_length<n, false>(r.length, lengths))(r);
       });
     });
   }
@@ -194,7 +221,6 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
   const auto run_two = HWY_DYNAMIC_DISPATCH(gradient_of_two_slabs);
   const bool by_two = goes_by_two_slabs(s);
   const int64_t slabs = slab_count(batch), full_slabs = batch / kSlabWidth;
-  const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
   const int64_t parts = csr_gradient_parts(s, batch);
   BatchLanes sums(dy_sums, s.rows);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()) * parts, [&](int64_t unit) {
@@ -206,12 +232,12 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
     int64_t slab = 0;
     for (; by_two && slab + 2 <= full_slabs; slab += 2) {
       run_two(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
-              adds || slab > 0, gradient, lanes, is_large && slab + 4 <= full_slabs);
+              adds || slab > 0, gradient, lanes, slab + 4 <= full_slabs);
     }
     for (; slab < slabs; ++slab) {
       run(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
           std::min(kSlabWidth, batch - slab * kSlabWidth), adds || slab > 0, gradient, lanes,
-          is_large && slab + 1 < slabs);
+          slab + 1 < slabs);
     }
     if (is_first) sums.end(part.first_row, part.end_row);
   });

@@ -13,7 +13,7 @@ namespace lacuna {
 /// What the kernels' costs belong to: raise it with every change that makes a kernel of any layout,
 /// or of the optimizers' updates, faster or slower, and with every change of how steps are timed or
 /// of what a key means. What was measured before then counts no longer, in whoever's cache it is.
-inline constexpr int kKernelGeneration = 4;
+inline constexpr int kKernelGeneration = 5;
 
 /// The first line of the file of costs.
 std::string cost_file_header();
