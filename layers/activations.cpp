@@ -103,22 +103,41 @@ std::string write_leaky_relu(OnnxGraph& graph, const LeakyReLU& layer, const std
   return graph.add("LeakyRelu", {x}, {{"alpha", layer.options().negative_slope}});
 }
 
+UnitAxis units_of_swiglu(UnitGraph& graph, const SwiGLU& layer, const UnitAxis& input,
+                         const Shape& example) {
+  const int dim = example.rank() - 1;
+  const UnitGraph::Units both = graph.along(layer, input, example, dim);
+  const auto half = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
+  const UnitGraph::Units gate(both.begin(), half), up(half, both.end());
+  graph.unite(gate, up);
+  return {dim, gate};
+}
+
 }  // namespace
 
 void register_activations(LayerRegistry& registry) {
-  registry.add("relu", "max(x, 0)", {.make = make_plain<ReLU>, .onnx = onnx_operator("Relu")});
-  registry.add("leaky_relu", "x where x ≥ 0, else negative_slope (0.01) x",
-               {.make = make_leaky_relu, .onnx = onnx_form(write_leaky_relu)});
+  registry.add("relu", "max(x, 0)",
+               {.make = make_plain<ReLU>, .onnx = onnx_operator("Relu"), .units = units_kept()});
+  registry.add(
+      "leaky_relu", "x where x ≥ 0, else negative_slope (0.01) x",
+      {.make = make_leaky_relu, .onnx = onnx_form(write_leaky_relu), .units = units_kept()});
   registry.add("squared_relu", "max(x, 0)²",
-               {.make = make_plain<SquaredReLU>, .onnx = onnx_form(write_squared_relu)});
+               {.make = make_plain<SquaredReLU>,
+                .onnx = onnx_form(write_squared_relu),
+                .units = units_kept()});
   registry.add("gelu", "x Φ(x): approximate (none, tanh)",
-               {.make = make_gelu, .onnx = onnx_form(write_gelu)});
-  registry.add("silu", "x σ(x)", {.make = make_plain<SiLU>, .onnx = onnx_form(write_silu)});
-  registry.add("sigmoid", "1 / (1 + e⁻ˣ)",
-               {.make = make_plain<Sigmoid>, .onnx = onnx_operator("Sigmoid")});
-  registry.add("tanh", "tanh x", {.make = make_plain<Tanh>, .onnx = onnx_operator("Tanh")});
+               {.make = make_gelu, .onnx = onnx_form(write_gelu), .units = units_kept()});
+  registry.add("silu", "x σ(x)",
+               {.make = make_plain<SiLU>, .onnx = onnx_form(write_silu), .units = units_kept()});
+  registry.add(
+      "sigmoid", "1 / (1 + e⁻ˣ)",
+      {.make = make_plain<Sigmoid>, .onnx = onnx_operator("Sigmoid"), .units = units_kept()});
+  registry.add("tanh", "tanh x",
+               {.make = make_plain<Tanh>, .onnx = onnx_operator("Tanh"), .units = units_kept()});
   registry.add("swiglu", "silu(gate) · up of [gate | up]",
-               {.make = make_plain<SwiGLU>, .onnx = onnx_form(write_swiglu)});
+               {.make = make_plain<SwiGLU>,
+                .onnx = onnx_form(write_swiglu),
+                .units = unit_form(units_of_swiglu)});
 }
 
 }  // namespace lacuna

@@ -69,6 +69,19 @@ std::string write_batch_norm(OnnxGraph& graph, const BatchNorm& layer, const std
                    {{"epsilon", static_cast<float>(layer.options().eps)}});
 }
 
+UnitAxis units_of_batch_norm(UnitGraph& graph, const BatchNorm& layer, const UnitAxis& input,
+                             const Shape& example) {
+  const UnitGraph::Units units = graph.along(layer, input, example, 0);
+  graph.gives(layer.weight(), 0, units);
+  graph.gives(layer.bias(), 0, units);
+  if (layer.options().track_running_stats) {
+    graph.add_buffer(layer, "running_mean", units);
+    graph.add_buffer(layer, "running_var", units);
+  }
+  graph.counts(layer, "channels", units);
+  return {0, units};
+}
+
 }  // namespace
 
 BatchNorm::BatchNorm(const Options& options) : options_(options) {
@@ -202,7 +215,9 @@ void register_batch_norm(LayerRegistry& registry) {
   registry.add("batch_norm",
                "normalization of each channel over the batch: eps, momentum, affine, "
                "track_running_stats, channels",
-               {.make = make_batch_norm, .onnx = onnx_form(write_batch_norm)});
+               {.make = make_batch_norm,
+                .onnx = onnx_form(write_batch_norm),
+                .units = unit_form(units_of_batch_norm)});
 }
 
 }  // namespace lacuna

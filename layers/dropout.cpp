@@ -48,7 +48,7 @@ LayerPtr make_dropout(const Config& options, const Shape&) {
 
 void register_dropout(LayerRegistry& registry) {
   registry.add("dropout", "zeroes elements while training: p",
-               {.make = make_dropout, .onnx = onnx_identity()});
+               {.make = make_dropout, .onnx = onnx_identity(), .units = units_kept()});
 }
 
 }  // namespace lacuna

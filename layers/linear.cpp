@@ -64,6 +64,28 @@ std::string write_linear(OnnxGraph& graph, const Module& layer, const std::strin
   return bias == nullptr ? y : graph.add("Add", {y, graph.parameter(*bias)});
 }
 
+// Of a tied layer too.
+UnitAxis units_of_linear(UnitGraph& graph, const Module& layer, const UnitAxis& input,
+                         const Shape& example) {
+  const auto* tied = dynamic_cast<const TiedWeight*>(&layer);
+  const ParameterPtr weight =
+      tied != nullptr ? tied->tied_weight() : own_parameter(layer, "weight");
+  const int dim = example.rank() - 1;
+  const UnitGraph::Units in = graph.along(layer, input, example, dim);
+  const int64_t size = weight->shape()[0];
+  const UnitGraph::Units out =
+      tied == nullptr
+          ? graph.make(layer, size)
+          : graph.make_fixed(size, unit_reason(layer, "gives an output for each row of '" +
+                                                          weight->name() + "'"));
+  graph.takes(weight, 1, in);
+  graph.gives(weight, 0, out);
+  graph.gives(own_parameter(layer, "bias"), 0, out);
+  graph.counts(layer, "in_features", in);
+  graph.sets(layer, "out_features", out);
+  return {dim, out};
+}
+
 }  // namespace
 
 void register_linear(LayerRegistry& registry) {
@@ -72,7 +94,8 @@ void register_linear(LayerRegistry& registry) {
                {.make = make_linear,
                 .has_fan_in = true,
                 .outputs_key = "out_features",
-                .onnx = write_linear});
+                .onnx = write_linear,
+                .units = units_of_linear});
 }
 
 }  // namespace lacuna

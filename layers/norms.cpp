@@ -13,6 +13,9 @@
 namespace lacuna {
 namespace {
 
+// Why their units stay.
+constexpr const char* kAllFeatures = "normalizes over all features together";
+
 bool is_eps(double eps) { return eps > 0.0 && eps <= 1e30; }
 
 ParameterPtr filled(int64_t size, double value) {
@@ -167,12 +170,18 @@ Variable GroupNorm::forward(const Variable& input) {
 
 void register_norms(LayerRegistry& registry) {
   registry.add("layer_norm", "normalization over the last dimension: eps, features",
-               {.make = make_feature_norm<LayerNorm>, .onnx = onnx_form(write_layer_norm)});
+               {.make = make_feature_norm<LayerNorm>,
+                .onnx = onnx_form(write_layer_norm),
+                .units = units_fixed(kAllFeatures)});
   registry.add("rms_norm", "division by the root of the mean square: eps, features",
-               {.make = make_feature_norm<RmsNorm>, .onnx = onnx_form(write_rms_norm)});
+               {.make = make_feature_norm<RmsNorm>,
+                .onnx = onnx_form(write_rms_norm),
+                .units = units_fixed(kAllFeatures)});
   registry.add("group_norm",
                "normalization over groups of an example's channels: groups, eps, channels",
-               {.make = make_group_norm, .onnx = onnx_form(write_group_norm)});
+               {.make = make_group_norm,
+                .onnx = onnx_form(write_group_norm),
+                .units = units_fixed("normalizes over groups of channels")});
 }
 
 }  // namespace lacuna

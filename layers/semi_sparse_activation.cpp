@@ -70,7 +70,9 @@ Variable SemiSparseActivation::forward(const Variable& input) {
 
 void register_semi_sparse_activation(LayerRegistry& registry) {
   registry.add("semi_sparse_activation", "keeps the n largest |x| of each m features: n (2), m (4)",
-               {.make = make_semi_sparse_activation, .onnx = onnx_form(write_semi_sparse)});
+               {.make = make_semi_sparse_activation,
+                .onnx = onnx_form(write_semi_sparse),
+                .units = units_fixed("keeps some of each m features")});
 }
 
 }  // namespace lacuna

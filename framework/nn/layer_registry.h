@@ -8,6 +8,7 @@
 #include "lacuna/framework/config/registry.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/nn/onnx_graph.h"
+#include "lacuna/framework/nn/unit_graph.h"
 
 namespace lacuna {
 
@@ -26,6 +27,9 @@ struct LayerType {
   /// How an export to ONNX writes it, for modules whose type() is its name. Without one, models
   /// with this layer cannot be exported.
   OnnxForm onnx = {};
+  /// How its outputs depend on its inputs, unit by unit (neurons, channels, heads), for modules
+  /// whose type() is its name. Without one, `lacuna shrink` removes neither.
+  UnitForm units = {};
 
   std::unique_ptr<Module> operator()(const Config& options, const Shape& input) const {
     return make(options, input);

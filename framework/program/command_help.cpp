@@ -38,6 +38,7 @@ std::vector<std::string> choices_of(const CLI::App& app, const std::string& opti
   if (option == "help topic") return names_of_commands(app);
   if (option == "completion shell") return completed_shells();
   if (option == "prune --method") return prune_methods();
+  if (option == "shrink --method") return shrink_methods();
   std::vector<std::string> formats;
   if (option == "export --format") {
     for (const auto& [name, about] : export_formats()) formats.push_back(name);

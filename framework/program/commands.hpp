@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +10,12 @@
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/program/actions/prune_run.h"
 #include "lacuna/framework/program/actions/quantize_run.h"
+#include "lacuna/framework/program/actions/shrink_run.h"
 #include "lacuna/framework/program/actions/sweep_runs.h"
+
+namespace CLI {
+class App;
+}
 
 namespace lacuna {
 
@@ -48,6 +54,10 @@ struct PlanCommand {
 };
 
 struct PruneCommand : PruneRequest {
+  bool json = false;
+};
+
+struct ShrinkCommand : ShrinkRequest {
   bool json = false;
 };
 
@@ -135,6 +145,9 @@ void print_json(const Config& report);
 int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
 int run_prune(const PruneCommand& command);
+int run_shrink(const ShrinkCommand& command);
+/// Adds the command `shrink`, which makes `action` run it.
+void add_shrink(CLI::App& app, std::function<int()>& action);
 int run_quantize(const QuantizeCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);

@@ -374,6 +374,7 @@ int run_program(int argc, char** argv) try {
   add_train(app, action);
   add_plan(app, action);
   add_prune(app, action);
+  add_shrink(app, action);
   add_quantize(app, action);
   add_eval(app, action);
   add_predict(app, action);

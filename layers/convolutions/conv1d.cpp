@@ -84,13 +84,21 @@ std::string write_conv1d(OnnxGraph& graph, const Conv1d& layer, const std::strin
                             {"dilations", std::vector<int64_t>{o.dilation}}});
 }
 
+UnitAxis units_of_conv1d(UnitGraph& graph, const Conv1d& layer, const UnitAxis& input,
+                         const Shape& example) {
+  return units_of_convolution(graph, layer, layer.options().groups, input, example);
+}
+
 }  // namespace
 
 void register_conv1d(LayerRegistry& registry) {
   registry.add("conv1d",
                "y = w ∗ x + b along sequences: out_channels, kernel, stride, padding, dilation, "
                "groups, bias, in_channels, init, init_fan_in",
-               {.make = make_conv1d, .has_fan_in = true, .onnx = onnx_form(write_conv1d)});
+               {.make = make_conv1d,
+                .has_fan_in = true,
+                .onnx = onnx_form(write_conv1d),
+                .units = unit_form(units_of_conv1d)});
 }
 
 }  // namespace lacuna

@@ -95,13 +95,21 @@ std::string write_conv2d(OnnxGraph& graph, const Conv2d& layer, const std::strin
                             {"dilations", sizes(o.dilation, example)}});
 }
 
+UnitAxis units_of_conv2d(UnitGraph& graph, const Conv2d& layer, const UnitAxis& input,
+                         const Shape& example) {
+  return units_of_convolution(graph, layer, layer.options().groups, input, example);
+}
+
 }  // namespace
 
 void register_conv2d(LayerRegistry& registry) {
   registry.add("conv2d",
                "y = w ∗ x + b: out_channels, kernel, stride, padding, dilation, groups, bias, "
                "in_channels, init, init_fan_in",
-               {.make = make_conv2d, .has_fan_in = true, .onnx = onnx_form(write_conv2d)});
+               {.make = make_conv2d,
+                .has_fan_in = true,
+                .onnx = onnx_form(write_conv2d),
+                .units = unit_form(units_of_conv2d)});
 }
 
 }  // namespace lacuna

@@ -45,4 +45,30 @@ std::string write_convolution(OnnxGraph& graph, const AffineLayer& layer, int64_
   return graph.add("Conv", inputs, std::move(attributes));
 }
 
+UnitAxis units_of_convolution(UnitGraph& graph, const AffineLayer& layer, int64_t groups,
+                              const UnitAxis& input, const Shape& example) {
+  const UnitGraph::Units in = graph.along(layer, input, example, 0);
+  const int64_t channels = example[0], size = layer.weight()->shape()[0];
+  const UnitGraph::Units out = graph.make(layer, size);
+  if (groups == 1) {
+    graph.takes(layer.weight(), 1, in);
+  } else if (groups == channels) {
+    UnitGraph::Units sources;
+    for (int64_t i = 0; i < size; ++i) {
+      sources.push_back(in[static_cast<size_t>(i / (size / channels))]);
+    }
+    graph.unite(sources, out);
+    graph.sets(layer, "groups", in);
+  } else {
+    const std::string why = unit_reason(layer, "needs as many channels in each of its groups");
+    graph.fix(in, why);
+    graph.fix(out, why);
+  }
+  graph.gives(layer.weight(), 0, out);
+  graph.gives(layer.bias(), 0, out);
+  graph.counts(layer, "in_channels", in);
+  graph.sets(layer, "out_channels", out);
+  return {0, out};
+}
+
 }  // namespace lacuna

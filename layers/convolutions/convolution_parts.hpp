@@ -9,6 +9,7 @@
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/nn/onnx_graph.h"
+#include "lacuna/framework/nn/unit_graph.h"
 
 namespace lacuna {
 
@@ -27,5 +28,10 @@ std::vector<int64_t> both_ends(Extent padding, const Shape& example);
 /// Writes a convolution with these attributes, and `group`.
 std::string write_convolution(OnnxGraph& graph, const AffineLayer& layer, int64_t groups,
                               const std::string& x, OnnxGraph::Attributes attributes);
+
+/// Follows channels through a convolution: those of a depthwise one go with the channel that they
+/// are made of, those of other groups stay.
+UnitAxis units_of_convolution(UnitGraph& graph, const AffineLayer& layer, int64_t groups,
+                              const UnitAxis& input, const Shape& example);
 
 }  // namespace lacuna

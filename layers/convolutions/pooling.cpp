@@ -82,9 +82,14 @@ LayerPtr make_avg_pool(const Config& options, const Shape& input) {
 LayerPtr make_subsample_pad(const Config& options, const Shape& input) {
   require_kind(input, kImages);
   const auto channels = options.get<int64_t>("channels", input[0]);
+  const auto before = options.optional<int64_t>("before");
+  if (before && (*before < 0 || *before > channels - input[0])) {
+    options.at("before").fail(fmt::format("channels of zeros, 0 to {}", channels - input[0]));
+  }
   return std::make_unique<SubsamplePad>(
       SubsamplePad::Options{.channels = require_at_least(options, "channels", channels, 1),
-                            .stride = read_extent(options, "stride", {2, 2}, 1)});
+                            .stride = read_extent(options, "stride", {2, 2}, 1),
+                            .before = before});
 }
 
 std::string write_max_pool(OnnxGraph& graph, const MaxPool2d& layer, const std::string& x,
@@ -119,9 +124,29 @@ std::string write_subsample_pad(OnnxGraph& graph, const SubsamplePad& layer, con
   const std::string pixels = graph.add(
       "MaxPool", {x},
       {{"kernel_shape", std::vector<int64_t>{1, 1}}, {"strides", sizes(o.stride, example)}});
-  const int64_t missing = o.channels - example[0], before = missing / 2;
+  const int64_t missing = o.channels - example[0], before = o.before.value_or(missing / 2);
   if (missing == 0) return pixels;
   return graph.add("Pad", {pixels, graph.integers({0, before, 0, 0, 0, missing - before, 0, 0})});
+}
+
+UnitAxis units_of_global_average(UnitGraph& graph, const GlobalAveragePool& layer,
+                                 const UnitAxis& input, const Shape& example) {
+  return {0, graph.along(layer, input, example, 0)};
+}
+
+// Channels of zeros can go as any others: how many stand before the input's is a key.
+UnitAxis units_of_subsample_pad(UnitGraph& graph, const SubsamplePad& layer, const UnitAxis& input,
+                                const Shape& example) {
+  const UnitGraph::Units in = graph.along(layer, input, example, 0);
+  const int64_t missing = layer.options().channels - example[0];
+  const int64_t before = layer.options().before.value_or(missing / 2);
+  UnitGraph::Units out = graph.make(layer, before);
+  graph.sets(layer, "before", out);
+  const UnitGraph::Units after = graph.make(layer, missing - before);
+  out.insert(out.end(), in.begin(), in.end());
+  out.insert(out.end(), after.begin(), after.end());
+  graph.sets(layer, "channels", out);
+  return {0, out};
 }
 
 }  // namespace
@@ -165,19 +190,23 @@ Shape SubsamplePad::output_shape(const Shape& input) const {
 }
 
 Variable SubsamplePad::forward(const Variable& input) {
-  return subsample_pad(input, options_.stride, options_.channels);
+  return subsample_pad(input, options_.stride, options_.channels, options_.before);
 }
 
 void register_pooling(LayerRegistry& registry) {
   registry.add("max_pool", "largest value of each window: kernel, stride, padding, dilation",
-               {.make = make_max_pool, .onnx = onnx_form(write_max_pool)});
+               {.make = make_max_pool, .onnx = onnx_form(write_max_pool), .units = units_kept()});
   registry.add("avg_pool", "mean of each window: kernel, stride, padding, count_include_pad",
-               {.make = make_avg_pool, .onnx = onnx_form(write_avg_pool)});
+               {.make = make_avg_pool, .onnx = onnx_form(write_avg_pool), .units = units_kept()});
   registry.add("global_average_pool", "mean of each channel",
-               {.make = make_plain<GlobalAveragePool>, .onnx = onnx_form(write_global_average)});
+               {.make = make_plain<GlobalAveragePool>,
+                .onnx = onnx_form(write_global_average),
+                .units = unit_form(units_of_global_average)});
   registry.add("subsample_pad",
-               "every stride-th pixel, zeros for the missing channels: channels, stride",
-               {.make = make_subsample_pad, .onnx = onnx_form(write_subsample_pad)});
+               "every stride-th pixel, zeros for the missing channels: channels, stride, before",
+               {.make = make_subsample_pad,
+                .onnx = onnx_form(write_subsample_pad),
+                .units = unit_form(units_of_subsample_pad)});
 }
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/nn/module.h"
@@ -79,6 +80,8 @@ class SubsamplePad final : public Module {
   struct Options {
     int64_t channels = 0;
     Extent stride{2, 2};
+    /// Channels of zeros before the input's; absent: half of them.
+    std::optional<int64_t> before = std::nullopt;
   };
 
   explicit SubsamplePad(const Options& options) : options_(options) {}

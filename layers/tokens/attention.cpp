@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/layer_options.hpp"
+#include "lacuna/layers/tokens/head_units.hpp"
 
 namespace lacuna {
 
@@ -187,13 +188,24 @@ std::string write_attention(OnnxGraph& graph, const Attention& layer, const std:
   return graph.reshape(graph.transpose(y, {0, 2, 1, 3}), {0, 0, heads * d});
 }
 
+UnitAxis units_of_attention(UnitGraph& graph, const Attention& layer, const UnitAxis& input,
+                            const Shape& example) {
+  const Attention::Options& o = layer.options();
+  const int dim = example.rank() - 1;
+  const UnitGraph::Units qkv = graph.along(layer, input, example, dim);
+  const UnitGraph::Units queries = unite_heads(graph, layer, qkv, o.heads, o.kv_heads);
+  return {dim, queries};
+}
+
 }  // namespace
 
 void register_attention(LayerRegistry& registry) {
   registry.add("attention",
                "attention of queries, keys and values side by side: heads, kv_heads, causal, "
                "dropout, scale, mask",
-               {.make = make_attention, .onnx = onnx_form(write_attention)});
+               {.make = make_attention,
+                .onnx = onnx_form(write_attention),
+                .units = unit_form(units_of_attention)});
 }
 
 }  // namespace lacuna

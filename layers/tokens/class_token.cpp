@@ -57,11 +57,21 @@ std::string write_class_token(OnnxGraph& graph, const ClassToken& layer, const s
   return graph.add("Concat", {tokens, x}, {{"axis", int64_t{1}}});
 }
 
+UnitAxis units_of_class_token(UnitGraph& graph, const ClassToken& layer, const UnitAxis& input,
+                              const Shape& example) {
+  const UnitGraph::Units units = graph.along(layer, input, example, 1);
+  graph.gives(layer.token(), 2, units);
+  graph.counts(layer, "features", units);
+  return {1, units};
+}
+
 }  // namespace
 
 void register_class_token(LayerRegistry& registry) {
   registry.add("class_token", "puts a learned token before each sequence: features, init",
-               {.make = make_class_token, .onnx = onnx_form(write_class_token)});
+               {.make = make_class_token,
+                .onnx = onnx_form(write_class_token),
+                .units = unit_form(units_of_class_token)});
 }
 
 }  // namespace lacuna

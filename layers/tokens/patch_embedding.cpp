@@ -84,12 +84,26 @@ std::string write_patches(OnnxGraph& graph, const PatchEmbedding& layer, const s
   return graph.transpose(graph.reshape(y, {0, layer.options().features, -1}), {0, 2, 1});
 }
 
+UnitAxis units_of_patches(UnitGraph& graph, const PatchEmbedding& layer, const UnitAxis& input,
+                          const Shape& example) {
+  const UnitGraph::Units in = graph.along(layer, input, example, 0);
+  const UnitGraph::Units out = graph.make(layer, layer.options().features);
+  graph.takes(layer.weight(), 1, in);
+  graph.gives(layer.weight(), 0, out);
+  graph.gives(layer.bias(), 0, out);
+  graph.counts(layer, "channels", in);
+  graph.sets(layer, "features", out);
+  return {1, out};
+}
+
 }  // namespace
 
 void register_patch_embedding(LayerRegistry& registry) {
   registry.add("patch_embedding",
                "a vector for each patch of images: patch, features, bias, init, image",
-               {.make = make_patch_embedding, .onnx = onnx_form(write_patches)});
+               {.make = make_patch_embedding,
+                .onnx = onnx_form(write_patches),
+                .units = unit_form(units_of_patches)});
 }
 
 }  // namespace lacuna

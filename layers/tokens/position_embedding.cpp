@@ -65,6 +65,18 @@ std::string write_positions(OnnxGraph& graph, const PositionEmbedding& layer, co
                                                   graph.integers({has_batch ? 1 : 0})})});
 }
 
+UnitAxis units_of_position_embedding(UnitGraph& graph, const PositionEmbedding& layer,
+                                     const UnitAxis& input, const Shape& example) {
+  const UnitGraph::Units units = graph.along(layer, input, example, 1);
+  if (layer.weight() == nullptr) {
+    graph.fix(units, unit_reason(layer, "adds fixed vectors of that size"));
+  } else {
+    graph.gives(layer.weight(), layer.weight()->shape().rank() - 1, units);
+  }
+  graph.counts(layer, "features", units);
+  return {1, units};
+}
+
 }  // namespace
 
 PositionEmbedding::PositionEmbedding(const Options& options) : options_(options) {
@@ -133,7 +145,9 @@ void register_position_embedding(LayerRegistry& registry) {
       "position_embedding",
       "adds a vector for each position: positions, form (layer, parameter), kind (learned, "
       "sinusoidal), features, init",
-      {.make = make_position_embedding, .onnx = onnx_form(write_positions)});
+      {.make = make_position_embedding,
+       .onnx = onnx_form(write_positions),
+       .units = unit_form(units_of_position_embedding)});
 }
 
 }  // namespace lacuna

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/decoding.h"
 #include "lacuna/framework/nn/layer_options.hpp"
+#include "lacuna/layers/tokens/head_units.hpp"
 
 namespace lacuna {
 
@@ -87,11 +88,21 @@ std::string write_rotary(OnnxGraph& graph, const Rotary& layer, const std::strin
                    {{"axis", int64_t{-1}}});
 }
 
+UnitAxis units_of_rotary(UnitGraph& graph, const Rotary& layer, const UnitAxis& input,
+                         const Shape& example) {
+  const Rotary::Options& o = layer.options();
+  const int dim = example.rank() - 1;
+  const UnitGraph::Units qkv = graph.along(layer, input, example, dim);
+  unite_heads(graph, layer, qkv, o.heads, o.kv_heads);
+  return {dim, qkv};
+}
+
 }  // namespace
 
 void register_rotary(LayerRegistry& registry) {
-  registry.add("rotary", "turns queries and keys by their positions: heads, kv_heads, base (10000)",
-               {.make = make_rotary, .onnx = onnx_form(write_rotary)});
+  registry.add(
+      "rotary", "turns queries and keys by their positions: heads, kv_heads, base (10000)",
+      {.make = make_rotary, .onnx = onnx_form(write_rotary), .units = unit_form(units_of_rotary)});
 }
 
 }  // namespace lacuna

@@ -83,13 +83,22 @@ std::string write_token_embedding(OnnxGraph& graph, const TokenEmbedding& layer,
   return graph.add("Gather", {graph.parameter(*layer.weight()), ids}, {{"axis", int64_t{0}}});
 }
 
+UnitAxis units_of_token_embedding(UnitGraph& graph, const TokenEmbedding& layer, const UnitAxis&,
+                                  const Shape&) {
+  const UnitGraph::Units units = graph.make(layer, layer.weight()->shape()[1]);
+  graph.gives(layer.weight(), 1, units);
+  graph.sets(layer, "features", units);
+  return {1, units};
+}
+
 }  // namespace
 
 void register_token_embedding(LayerRegistry& registry) {
   registry.add("token_embedding", "a vector for each token: vocab_size, features, padding_id, init",
                {.make = make_token_embedding,
                 .vocabulary_key = "vocab_size",
-                .onnx = onnx_form(write_token_embedding)});
+                .onnx = onnx_form(write_token_embedding),
+                .units = unit_form(units_of_token_embedding)});
 }
 
 }  // namespace lacuna

@@ -150,11 +150,15 @@ Variable MeanPool::forward(const Variable& input) {
 
 void register_token_pooling(LayerRegistry& registry) {
   registry.add("select_token", "one token of each sequence: index (0), mask",
-               {.make = make_select_token, .onnx = onnx_form(write_select_token)});
-  registry.add("labelled_tokens", "in training the tokens that have a label, else all",
-               {.make = make_plain<LabelledTokens>, .onnx = onnx_identity()});
-  registry.add("mean_pool", "mean over the tokens of each sequence: mask",
-               {.make = make_mean_pool, .onnx = onnx_form(write_mean_pool)});
+               {.make = make_select_token,
+                .onnx = onnx_form(write_select_token),
+                .units = units_of_features()});
+  registry.add(
+      "labelled_tokens", "in training the tokens that have a label, else all",
+      {.make = make_plain<LabelledTokens>, .onnx = onnx_identity(), .units = units_kept()});
+  registry.add(
+      "mean_pool", "mean over the tokens of each sequence: mask",
+      {.make = make_mean_pool, .onnx = onnx_form(write_mean_pool), .units = units_of_features()});
 }
 
 }  // namespace lacuna

@@ -74,12 +74,22 @@ std::string write_token_types(OnnxGraph& graph, const TokenTypeEmbedding& layer,
   return graph.add("Add", {x, graph.add("Gather", {table, ids}, {{"axis", int64_t{0}}})});
 }
 
+UnitAxis units_of_token_type_embedding(UnitGraph& graph, const TokenTypeEmbedding& layer,
+                                       const UnitAxis& input, const Shape& example) {
+  const UnitGraph::Units units = graph.along(layer, input, example, 1);
+  graph.gives(layer.weight(), 1, units);
+  graph.counts(layer, "features", units);
+  return {1, units};
+}
+
 }  // namespace
 
 void register_token_type_embedding(LayerRegistry& registry) {
   registry.add("token_type_embedding",
                "adds a vector for each token's type: types (2), input, features, init",
-               {.make = make_token_type_embedding, .onnx = onnx_form(write_token_types)});
+               {.make = make_token_type_embedding,
+                .onnx = onnx_form(write_token_types),
+                .units = unit_form(units_of_token_type_embedding)});
 }
 
 }  // namespace lacuna

@@ -130,7 +130,8 @@ Variable global_average_pool(const Variable& x) {
   return record<GlobalAveragePoolNode>(plane_means(images), {x}, images.order());
 }
 
-Variable subsample_pad(const Variable& x, Extent stride, int64_t channels) {
+Variable subsample_pad(const Variable& x, Extent stride, int64_t channels,
+                       std::optional<int64_t> before) {
   require_images("subsample_pad", x.shape());
   const int64_t added = channels - x.shape()[1];
   if (added < 0 || stride.height < 1 || stride.width < 1) {
@@ -140,8 +141,13 @@ Variable subsample_pad(const Variable& x, Extent stride, int64_t channels) {
                     x.shape().to_string(), stride.to_string(), channels));
   }
   const Tensor images = reordered(x.value(), order_of_images(x.value()));
-  Tensor y = lacuna::subsample_pad(images, stride, channels, added / 2);
-  return record<SubsamplePadNode>(std::move(y), {x}, stride, added / 2);
+  const int64_t first = before.value_or(added / 2);
+  if (first < 0 || first > added) {
+    throw ShapeError(
+        fmt::format("subsample_pad: {} of {} channels of zeros cannot stand before", first, added));
+  }
+  Tensor y = lacuna::subsample_pad(images, stride, channels, first);
+  return record<SubsamplePadNode>(std::move(y), {x}, stride, first);
 }
 
 }  // namespace lacuna

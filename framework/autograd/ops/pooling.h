@@ -1,6 +1,9 @@
 // Pooling of images, and of sequences as images of height 1; a shortcut without weights.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/convolution_shape.h"
 
@@ -24,8 +27,10 @@ Variable global_average_pool(const Variable& x);
 
 /// Every stride-th row and column, the channels filled up with zeros before and behind: ResNet's
 /// shortcut of option A. *Shapes:* x [batch, c, height, width] → [batch, channels, ⌈height/stride⌉,
-/// ⌈width/stride⌉], with ⌊(channels − c) / 2⌋ channels of zeros before. *Errors:* ShapeError where
-/// there are fewer channels than x has. *Source:* He et al., arXiv:1512.03385, section 3.3.
-Variable subsample_pad(const Variable& x, Extent stride, int64_t channels);
+/// ⌈width/stride⌉], with `before` channels of zeros before (absent: ⌊(channels − c) / 2⌋).
+/// *Errors:* ShapeError where there are fewer channels than x has. *Source:* He et al.,
+/// arXiv:1512.03385, section 3.3.
+Variable subsample_pad(const Variable& x, Extent stride, int64_t channels,
+                       std::optional<int64_t> before = std::nullopt);
 
 }  // namespace lacuna

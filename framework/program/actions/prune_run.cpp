@@ -17,92 +17,20 @@
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/program/actions/prune_options.hpp"
 #include "lacuna/framework/program/actions/read_given.hpp"
+#include "lacuna/framework/program/actions/source_run.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
-#include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/records/json_text.hpp"
-#include "lacuna/framework/train/checks/held_out_changes.hpp"
-#include "lacuna/framework/train/loop/run_state.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
-#include "lacuna/framework/train/weights/model_file.h"
 #include "lacuna/sparsity/one_shot_pruning.h"
 
 namespace lacuna {
 namespace {
 
-// What is pruned: a checkpoint of a run, or weights alone.
-struct Source {
-  std::string path;
-  Checkpoint checkpoint = {};         // empty of a file of another program
-  std::optional<Config> config = {};  // of the run
-};
-
-Source read_source(const std::string& given, bool last, const Tell& tell) {
-  if (is_foreign_weights(given)) {
-    if (!last) return {.path = given};
-    throw ConfigError("--last is for a run folder, of which it takes the last checkpoint; '" +
-                      given + "' is another tool's: leave --last out");
-  }
-  const CheckpointFile file = choose_checkpoint(given, last, tell);
-  Source source{.path = file.path(), .checkpoint = file.read()};
-  if (!source.checkpoint.config_yaml.empty()) {
-    source.config = saved_config(source.checkpoint, source.path);
-  }
-  return source;
-}
-
-// Keys of `train` are taken one by one; of the length the one that is given counts.
-void take_train(Config& config, const Config& given) {
-  if (!given.is_map() || !config.has("train")) return config.set("train", given);
-  Config train = config.get("train");
-  if (given.has("steps")) train.erase("epochs");
-  if (given.has("epochs")) train.erase("steps");
-  for (const auto& [key, value] : given.entries()) train.set(key, value);
-}
-
-// Data of the same kind is normalized, and images are turned, as the run's were.
-void keep_run_normalization(const Source& source, Config& given_data) {
-  const Config data = source.config->get("data");
-  if (!given_data.is_map() || !data.is_map()) return;
-  if (!(data.get("type") == given_data.get("type"))) return;
-  for (const auto& [key, value] : dataset_type(data).new_run_keys) {
-    if (data.has(key) && !given_data.has(key)) given_data.set(key, data.get(key).clone());
-  }
-  if (!data.has("normalize")) return;
-  if (given_data.has("normalize")) {
-    if (given_data.get("normalize").is_scalar()) {
-      log_warning(given_data.get("normalize").where() +
-                  ": inputs are normalized anew, by these examples, and not as those that the "
-                  "run's weights were trained on; leave normalize out to keep that");
-    }
-    return;
-  }
-  const InputFormat format = InputFormat::from_state(source.checkpoint.state.below("data"));
-  given_data.set("normalize", "run");  // a place that is filled in
-  Config holder = Config::map({{"data", given_data}});
-  keep_normalization(holder, format);
-}
-
-// A section of which --set gives a part, and that the file does not have, is the run's but for it.
-void take_sections(Config& given, const Source& source,
-                   const std::vector<std::string>& assignments) {
-  if (!source.config || !given.is_map()) return;
-  for (const std::string& assignment : assignments) {
-    const size_t end = assignment.find_first_of(".=");
-    const std::string section = assignment.substr(0, end);
-    const bool is_part = end != std::string::npos && assignment[end] == '.';
-    const bool is_merged = section == "train" || section == "sparsity";
-    if (!is_part || is_merged || given.has(section) || !source.config->has(section)) continue;
-    Config taken = source.config->get(section).clone();
-    if (section == "data") taken.erase("normalize");  // kept as it was measured
-    given.set(section, taken);
-  }
-}
-
 // The run's configuration with the sections of the one that was given in their place.
-Config merged_config(const Source& source, const Config& given,
+Config merged_config(const SourceRun& source, const Config& given,
                      const std::vector<std::string>& assignments) {
   if (!given.is_map()) given.fail("a map with `sparsity`");
   if (!given.has("sparsity")) {
@@ -116,68 +44,13 @@ Config merged_config(const Source& source, const Config& given,
         "there is no `sparsity` section that says what to prune and how; give one of "
         "magnitude, wanda, sparsegpt or admm (docs/guides/pruning.md)");
   }
-  Config config = source.config ? source.config->clone() : Config::map();
-  for (auto [key, value] : given.entries()) {
-    if (key == "data" && source.config) keep_run_normalization(source, value);
-    key == "train" ? take_train(config, value) : config.set(key, value);
-    if (key == "model") config.erase("convolution_algorithms");
-  }
-  config.erase("csr_up_to");  // measured for what the run had
-  for (const char* section : {"model", "data", "optimizer"}) {
-    if (config.has(section)) continue;
-    throw ConfigError(fmt::format(
-        "prune {0}: it holds weights without the configuration of a run, so `{1}` must "
-        "be given beside `sparsity`; or make a run of it first, with `lacuna import {0} "
-        "--config CONFIG --out RUN`, and prune RUN",
-        source.path, section));
-  }
-  return config;
-}
-
-// The folder is --run-dir's. A warning reports that a training configuration names another one; a
-// user who sets it for this command means something by it.
-void refuse_own_folder(const Config& given, const PruneRequest& request) {
-  const Config run_dir = given.peek("run_dir");
-  if (run_dir.is_null() || run_dir.text() == request.run_dir) return;
-  for (const std::string& assignment : request.overrides) {
-    if (!assignment.starts_with("run_dir")) continue;
-    throw ConfigError("--set " + assignment + ": the folder of the pruned run is --run-dir's, '" +
-                      request.run_dir + "'");
-  }
-  log_warning(fmt::format("{}: '{}' is not used; the folder of the pruned run is --run-dir's, '{}'",
-                          run_dir.where(), run_dir.text(), request.run_dir));
-}
-
-// Loss and accuracy are told of the validation split, too.
-void report_moved_split(const Source& source, const Config& config) {
-  if (!source.config) return;
-  const std::string key = changed_split_key(*source.config, config);
-  if (key.empty()) return;
-  log_warning(fmt::format(
-      "{}: by another value than the run's ({}) examples that it was trained on are in the "
-      "validation split; leave that key out to keep the run's split",
-      config.peek(key).where(), source.config->peek(key).text()));
-}
-
-// So it is where the data lies where it lay, and has changed.
-void report_changed_data(const Source& source, const Config& given, const Experiment& e) {
-  if (!source.config || given.has("data")) return;
-  for (const std::string& change : e.changes_since(source.checkpoint.state)) {
-    log_warning(fmt::format("changed since '{}' was saved: {}", source.path, change));
-  }
-}
-
-// The weights are those of the checkpoint, with their masks; `rename` and `skip` may be given.
-void start_from(Config& config, const Config& given, const std::string& path) {
-  Config model = config.get("model");
-  // Without a model given, it is how the run began.
-  if (model.is_map() && !given.has("model")) model.erase("init_from");
-  set_init_from(config, path, "prune " + path);
+  return merge_sections(source, given, "prune");
 }
 
 // What is wrong with the run only because a given section replaced the run's is reported at the
 // given section.
-std::unique_ptr<Experiment> build(const Config& config, const Config& given, const Source& source) {
+std::unique_ptr<Experiment> build(const Config& config, const Config& given,
+                                  const SourceRun& source) {
   try {
     return build_experiment(config, Start::Untrained);
   } catch (const ConfigError& error) {
@@ -217,29 +90,12 @@ std::vector<OneShotPruning*> require_one_shot(const Experiment& e) {
   return all;
 }
 
-// As `lacuna eval` has it of a checkpoint with this state; the test split is the one that counts,
-// or the validation split where there is no test split. Null without both.
-Config evaluation(const Experiment& e) {
-  const std::unique_ptr<Sequential> model =
-      rebuild_model(e.config, e.state_dict(), e.data.train->example_shape());
-  const Config splits = evaluate_splits(*model, e.loss, e.data, e.train.eval_batch_size);
-  if (splits.items().empty()) return {};
-  Config entries = Config::list();
-  for (Config split : splits.items()) {
-    split.erase("confusion_matrix");
-    entries.push_back(split);
-  }
-  Config result = entries.items().back().clone();
-  result.set("splits", entries);
-  return result;
-}
-
 // JSON has no infinity, which the error of a layer that gave nothing may be.
 Config finite(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Config(*value) : Config();
 }
 
-Config report_of(const Source& source, const Experiment& e,
+Config report_of(const SourceRun& source, const Experiment& e,
                  const std::vector<OneShotPruning*>& algorithms) {
   Config rows = Config::list(), messages = Config::list();
   const std::vector<std::string> frozen = e.sparsity->frozen_choices(e.model->parameters());
@@ -289,15 +145,6 @@ std::string table(const Config& report) {
   return text;
 }
 
-// A run at step 0, which `lacuna train --resume` trains.
-Checkpoint first_checkpoint(const Experiment& e) {
-  Checkpoint checkpoint{.state = e.state_dict(), .config_yaml = e.config.to_yaml()};
-  RunState state;
-  state.stopping = EarlyStopping(e.train.early_stopping);
-  checkpoint.state.merge("trainer", state.state_dict());
-  return checkpoint;
-}
-
 void fill_run(const RunFolder& folder, const Experiment& e, const std::string& source,
               const Config& report) {
   log_to_file(folder.log_path());
@@ -331,15 +178,15 @@ void write_run(const std::string& path, const Experiment& e, const std::string& 
 PrunedRun prune_run(const PruneRequest& request) {
   if (request.run_dir.empty()) throw ConfigError("the run folder's name is empty");
   RunFolder::require_unused(request.run_dir);
-  const Source source = read_source(request.checkpoint, request.last, request.tell);
+  const SourceRun source = read_source_run(request.checkpoint, request.last, request.tell);
   Config given = given_configuration(request);
-  take_sections(given, source, request.overrides);
+  take_sections(given, source, request.overrides, {"train", "sparsity"});
   apply_prune_options(given, request);
   Config config = merged_config(source, given, request.overrides);
-  refuse_own_folder(given, request);
+  refuse_own_folder(given, request.run_dir, request.overrides);
   config.set("run_dir", request.run_dir);
   report_moved_split(source, config);
-  start_from(config, given, source.path);
+  start_from_source(config, given, source.path, "prune");
   make_paths_absolute(config);
   apply_process_options(config);
   const auto e = build(config, given, source);
@@ -355,12 +202,12 @@ PrunedRun prune_run(const PruneRequest& request) {
       load_average(source.checkpoint.state.below("ema"), *e->model, e->model->buffers());
     });
   }
-  const Config before = evaluation(*e);
+  const Config before = evaluation_of(*e);
   for (OneShotPruning* one : algorithms) one->prune();
   e->write_layouts();
   Config report = report_of(source, *e, algorithms);
   report.set("before", before);
-  report.set("after", evaluation(*e));
+  report.set("after", evaluation_of(*e));
   write_run(request.run_dir, *e, source.path, report);
   return {.report = report, .text = table(report)};
 }

@@ -315,7 +315,7 @@ TEST_F(Prune, ErrorsNameThePlaceAtFault) {
   refuse({"--set", "sparsity="}, "--set sparsity=: this takes the `sparsity` section away");
   refuse({"--set", "sparsity=0.5"}, "--set sparsity=0.5: sparsity: prune takes magnitude");
   refuse({"--set", "run_dir=other"},
-         "--set run_dir=other: the folder of the pruned run is "
+         "--set run_dir=other: the folder of the new run is "
          "--run-dir's, '" +
              run_dir("pruned") + "'");
   refuse({"--set", "sparsity.sparsity=1.5"}, "--set sparsity.sparsity=1.5: sparsity.sparsity: ");

@@ -1,0 +1,46 @@
+// A trained model made smaller, whole units removed, as a run that training can go on from: `lacuna
+// shrink`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/program/actions/given_config.h"
+
+namespace lacuna {
+
+/// The names of the methods: "magnitude", "saliency", "error" and "dead".
+const std::vector<std::string>& shrink_methods();
+
+struct ShrinkRequest {
+  std::string checkpoint;                   ///< a run folder or a checkpoint
+  std::string config_path = {};             ///< may be empty with `config`, `method` or `to`
+  Config config = {};                       ///< the same as a tree; counts where there is no path
+  std::optional<std::string> method = {};   ///< short for shrink.method=…
+  std::optional<std::string> to = {};       ///< short for shrink.to: "flops=0.5"
+  std::string run_dir;                      ///< the folder of the smaller run
+  std::vector<std::string> overrides = {};  ///< "key=value", of the configuration that is given
+  std::optional<std::string> threads = {};  ///< short for train.threads=…
+  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  Tell tell = nullptr;
+};
+
+struct ShrunkRun {
+  Config report;     ///< as shrink.json in the run folder has it (docs/reference/run-folder.md)
+  std::string text;  ///< the same as tables
+};
+
+/// Removes units of the model as the section `shrink` asks (docs/guides/shrinking.md), and makes a
+/// run folder of step 0 for what is left, which is there whole or not at all: its layers written
+/// out with the sizes that they have now, weights, masks and the optimizer's states. Sections that
+/// the request does not give are those of the run. *Effect:* `train.threads` and
+/// `train.layout_fallback` become those of the process; the log goes to the new folder too.
+/// *Errors:* ConfigError, also for layers whose units cannot be removed and for a budget that
+/// cannot be met; DataError, CheckpointError, MemoryError; StateError when `run_dir` is in use.
+/// *Cost:* two evaluations; passes over the calibration examples (method saliency: one, with
+/// gradients; error: two for each layer); a budget of time: some ten measurements of steps.
+ShrunkRun shrink_run(const ShrinkRequest& request);
+
+}  // namespace lacuna

@@ -1,0 +1,216 @@
+#include "lacuna/framework/program/actions/shrunk_model.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/shrink/cut_state.hpp"
+#include "lacuna/framework/shrink/fold_constants.hpp"
+#include "lacuna/framework/shrink/smaller_model.hpp"
+#include "lacuna/framework/shrink/unit_choice.hpp"
+#include "lacuna/framework/shrink/unit_scores.hpp"
+#include "lacuna/framework/train/calibration_data.hpp"
+#include "lacuna/framework/train/loop/run_timing.hpp"
+#include "lacuna/framework/train/parts/experiment_on_data.hpp"
+#include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/framework/train/weights/model_file.h"
+
+namespace lacuna {
+namespace {
+
+constexpr double kTimedSeconds = 1.0;  // of steps, for each number of units that is tried
+
+// A checkpoint that goes with the object.
+class TemporaryCheckpoint {
+ public:
+  explicit TemporaryCheckpoint(StateDict model)
+      : path_((std::filesystem::temp_directory_path() /
+               fmt::format("lacuna-shrink-{}.h5", ::getpid()))
+                  .string()) {
+    Checkpoint checkpoint;
+    checkpoint.state.merge("model", std::move(model));
+    write_checkpoint(path_, checkpoint);
+  }
+  ~TemporaryCheckpoint() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TemporaryCheckpoint(const TemporaryCheckpoint&) = delete;
+  TemporaryCheckpoint& operator=(const TemporaryCheckpoint&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+CalibrationOptions complete(CalibrationOptions options, const Experiment& e) {
+  const int64_t most = e.data.train->size();
+  options.examples =
+      std::min(options.examples.value_or(CalibrationOptions::kDefaultExamples), most);
+  options.batch_size = options.batch_size.value_or(e.train.batch_size);
+  return options;
+}
+
+// Gradients over examples that lie evenly in the training data.
+GradientRun gradient_run(const Experiment& e, const CalibrationOptions& options) {
+  return [&e, options](Module& model, const std::function<void()>& after_batch) {
+    const int64_t count = *options.examples, size = e.data.train->size();
+    model.eval();
+    for (int64_t first = 0; first < count; first += *options.batch_size) {
+      std::vector<int64_t> indices;
+      for (int64_t i = first; i < std::min(first + *options.batch_size, count); ++i) {
+        indices.push_back(i * size / count);
+      }
+      const Batch batch = e.data.train->gather(indices);
+      backward(e.loss(run_for_loss(model, batch), batch));
+      after_batch();
+    }
+    model.train();
+  };
+}
+
+Config model_section(const Config& before, const Config& layers, const std::string& path) {
+  Config model = Config::map({{"layers", layers}});
+  if (before.is_map() && before.has("frozen")) model.set("frozen", before.get("frozen").clone());
+  model.set("init_from", path);
+  return model;
+}
+
+}  // namespace
+
+ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOptions& options,
+                         const Config& section)
+    : from_(from), config_(config.clone()), units_(*from.model, from.data.train->example_shape()) {
+  const ModelCost all = cost_of(*from_.model, from_.rows, units_, without_first(units_, {}, 0));
+  before_ = {.flops = all.flops, .parameters = all.parameters};
+  try {
+    kept_ = choose(options, section);
+  } catch (const ConfigError& error) {
+    if (std::string_view(error.what()).starts_with(section.where())) throw;
+    section.error(error.what());
+  }
+  const ModelCost left = cost_of(*from_.model, from_.rows, units_, kept_);
+  after_.flops = left.flops;
+  after_.parameters = left.parameters;
+  fit(options);
+}
+
+CalibrationRun ShrunkModel::calibration(const ShrinkOptions& options) const {
+  const CalibrationData data =
+      calibration_data(from_.data.train, from_.train.seed, from_.train.batch_size);
+  return [data, chosen = complete(options.calibration, from_)](Module& model) {
+    data.run(model, chosen);
+  };
+}
+
+// What stays makes up for what goes.
+void ShrunkModel::fit(const ShrinkOptions& options) {
+  if (options.method == ShrinkMethod::Error && options.least_squares) {
+    fit_without_units(*from_.model, units_, kept_, calibration(options));
+  }
+  if (options.method != ShrinkMethod::Dead) return;
+  const std::vector<std::string> without =
+      fold_constants(*from_.model, units_, kept_, calibration(options));
+  if (without.empty()) return;
+  messages_.push_back(
+      fmt::format("units that always gave the same value are removed with it, because there is no "
+                  "bias or batch normalization to take it after {}",
+                  join(without, ", ")));
+}
+
+std::vector<double> ShrunkModel::scores(const ShrinkOptions& options) {
+  if (options.method == ShrinkMethod::Magnitude) return magnitude_scores(units_);
+  if (options.method == ShrinkMethod::Saliency) {
+    return saliency_scores(*from_.model, units_,
+                           gradient_run(from_, complete(options.calibration, from_)));
+  }
+  return error_scores(*from_.model, units_, calibration(options));
+}
+
+KeptUnits ShrunkModel::choose(const ShrinkOptions& options, const Config& section) {
+  if (options.method == ShrinkMethod::Dead) {
+    KeptUnits living = living_units(units_);
+    for (const UnitGraph::Slice& slice : units_.slices) {  // an index of each dimension stays
+      if (kept_indices(slice.units, living).empty()) {
+        living[static_cast<size_t>(slice.units.front())] = 1;
+      }
+    }
+    return living;
+  }
+  return choose_within(removal_order(units_, from_.rows, scores(options), options), options,
+                       section);
+}
+
+KeptUnits ShrunkModel::choose_within(const std::vector<int32_t>& order,
+                                     const ShrinkOptions& options, const Config& section) {
+  const auto part = [&](size_t count) {
+    const KeptUnits kept = without_first(units_, order, count);
+    if (options.budget == Budget::Time) {
+      return (count == 0 ? before_.seconds : step_seconds(kept)) / before_.seconds;
+    }
+    const ModelCost cost = cost_of(*from_.model, from_.rows, units_, kept);
+    return options.budget == Budget::Flops ? cost.flops / before_.flops
+                                           : cost.parameters / before_.parameters;
+  };
+  if (options.budget == Budget::Time) {
+    before_.seconds = step_seconds(without_first(units_, order, 0));
+  }
+  const std::optional<size_t> count = count_within(order.size(), options.to, part);
+  if (!count) {
+    section.at("to").error(fmt::format(
+        "{} of {:g} cannot be met: {:.3g} of them are left where every layer keeps what "
+        "keep_at_least ({:g}) asks for{}",
+        to_string(options.budget), options.to, part(order.size()), options.keep_at_least,
+        options.layers.empty() ? "" : " and `layers` leaves the others as they are"));
+  }
+  KeptUnits kept = without_first(units_, order, *count);
+  if (options.budget == Budget::Time) after_.seconds = step_seconds(kept);
+  return kept;
+}
+
+double ShrunkModel::step_seconds(const KeptUnits& kept) const {
+  const auto smaller = build(kept);
+  const std::optional<double> seconds = measure_step(*smaller, kTimedSeconds);
+  if (seconds) return *seconds;
+  throw ConfigError(
+      "a budget of time needs steps that can be timed, and the loss of this model is not finite, "
+      "or "
+      "its training does not fit the memory");
+}
+
+std::unique_ptr<Experiment> ShrunkModel::build(const KeptUnits& kept) const {
+  const TemporaryCheckpoint weights(cut_model_state(*from_.model, units_, kept));
+  Config config = config_.clone();
+  config.set("model", model_section(config_.get("model"),
+                                    smaller_layers(from_.layers, *from_.model, units_, kept),
+                                    weights.path()));
+  auto smaller = build_experiment_on(from_.data, config, Start::Untrained);
+  for (const ParameterPtr& parameter : smaller->model->parameters()) parameter->values();
+  smaller->config.get("model").erase("init_from");
+  return smaller;
+}
+
+std::unique_ptr<Experiment> ShrunkModel::build() const { return build(kept_); }
+
+std::string ShrunkModel::take_states(Experiment& smaller, const StateDict& saved) const {
+  if (saved.empty()) return "the checkpoint has none";
+  const auto& type = saved.get<std::string>("type");
+  if (type != smaller.optimizer->type()) {
+    return fmt::format("they are of {}, the optimizer is {} now", type, smaller.optimizer->type());
+  }
+  try {
+    smaller.optimizer->load_state_dict(cut_optimizer_state(saved, *from_.model, units_, kept_));
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace lacuna

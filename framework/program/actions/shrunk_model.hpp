@@ -1,0 +1,58 @@
+// The units of a trained experiment's model, scored and chosen; and the experiment that is left.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/shrink/model_units.hpp"
+#include "lacuna/framework/shrink/shrink_options.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
+
+namespace lacuna {
+
+/// What a budget counts, before and after: a step's seconds too where they were measured, else 0.
+struct ShrinkCosts {
+  double flops = 0.0, parameters = 0.0, seconds = 0.0;
+};
+
+class ShrunkModel {
+ public:
+  /// `from`: the trained model, whose weights may change here. `config`: what the smaller run is
+  /// made by, but for its model. *Errors:* ConfigError at `section` for a budget that cannot be
+  /// met, and for layers that cannot be cut.
+  ShrunkModel(Experiment& from, const Config& config, const ShrinkOptions& options,
+              const Config& section);
+
+  /// The smaller experiment, with the weights that stay.
+  std::unique_ptr<Experiment> build() const;
+  /// Gives it the optimizer's states that were saved with the trained model. *Returns* why it has
+  /// none of them; empty where it has.
+  std::string take_states(Experiment& smaller, const StateDict& saved) const;
+
+  const ModelUnits& units() const { return units_; }
+  const KeptUnits& kept() const { return kept_; }
+  const ShrinkCosts& before() const { return before_; }
+  const ShrinkCosts& after() const { return after_; }
+  const std::vector<std::string>& messages() const { return messages_; }
+
+ private:
+  KeptUnits choose(const ShrinkOptions& options, const Config& section);
+  KeptUnits choose_within(const std::vector<int32_t>& order, const ShrinkOptions& options,
+                          const Config& section);
+  std::vector<double> scores(const ShrinkOptions& options);
+  CalibrationRun calibration(const ShrinkOptions& options) const;
+  void fit(const ShrinkOptions& options);
+  std::unique_ptr<Experiment> build(const KeptUnits& kept) const;
+  double step_seconds(const KeptUnits& kept) const;
+
+  Experiment& from_;
+  Config config_;
+  ModelUnits units_;
+  KeptUnits kept_;
+  ShrinkCosts before_, after_;
+  std::vector<std::string> messages_;
+};
+
+}  // namespace lacuna

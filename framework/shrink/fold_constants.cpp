@@ -1,0 +1,129 @@
+#include "lacuna/framework/shrink/fold_constants.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/autograd/weight_inputs.h"
+
+namespace lacuna {
+namespace {
+
+// Means of what a weight's inputs (its dimension 1) are given.
+struct InputMeans {
+  const UnitGraph::Slice* slice = nullptr;
+  std::vector<double> sums = {};
+  double count = 0.0;
+
+  void add(const Tensor& input, bool is_convolution) {
+    const Tensor rows = input.to(Order::RowMajor);
+    const int64_t inputs = static_cast<int64_t>(slice->units.size());
+    const int dim = is_convolution ? 1 : rows.shape().rank() - 1;
+    int64_t inner = 1;
+    for (int i = dim + 1; i < rows.shape().rank(); ++i) inner *= rows.shape()[i];
+    sums.resize(slice->units.size());
+    for (int64_t i = 0; i < rows.shape().numel(); ++i) {
+      sums[static_cast<size_t>(i / inner % inputs)] += rows.data()[i];
+    }
+    count += static_cast<double>(rows.shape().numel() / inputs);
+  }
+};
+
+// What removed inputs add to each output, in the mean.
+std::vector<double> constants_of(const InputMeans& means, const KeptUnits& kept) {
+  const Parameter& weight = *means.slice->parameter;
+  const Tensor dense = weight.to_dense();
+  const int64_t rows = weight.shape()[0], inputs = weight.shape()[1];
+  const int64_t taps = weight.numel() / (rows * inputs);
+  std::vector<double> constants(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    const auto input = static_cast<size_t>(i / taps % inputs);
+    if (kept[static_cast<size_t>(means.slice->units[input])] != 0) continue;
+    constants[static_cast<size_t>(i / (taps * inputs))] +=
+        static_cast<double>(dense.data()[i]) * means.sums[input] / means.count;
+  }
+  return constants;
+}
+
+ParameterPtr bias_of(const Module& model, const Parameter& weight) {
+  const size_t dot = weight.name().rfind('.');
+  if (dot == std::string::npos) return nullptr;
+  const std::string name = weight.name().substr(0, dot) + ".bias";
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->name() == name) return parameter;
+  }
+  return nullptr;
+}
+
+// The running mean of the one batch normalization that has just the units that the weight gives.
+Tensor* running_mean_of(Module& model, const ModelUnits& units, const Parameter& weight) {
+  const UnitGraph::Units* outputs = nullptr;
+  for (const UnitGraph::Slice& slice : units.slices) {
+    if (slice.parameter.get() == &weight && slice.dim == 0) outputs = &slice.units;
+  }
+  if (outputs == nullptr) return nullptr;
+  std::vector<std::string> names;
+  for (const UnitGraph::BufferSlice& buffer : units.buffers) {
+    if (buffer.units == *outputs && buffer.name.ends_with("running_mean")) {
+      names.push_back(buffer.name);
+    }
+  }
+  if (names.size() != 1) return nullptr;
+  for (const auto& [name, buffer] : model.buffers()) {
+    if (name == names.front()) return buffer;
+  }
+  return nullptr;
+}
+
+void subtract(Tensor& from, const std::vector<double>& constants, double factor) {
+  float* values = from.mutable_data();
+  for (size_t i = 0; i < constants.size(); ++i) {
+    values[i] -= static_cast<float>(factor * constants[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> fold_constants(Module& model, const ModelUnits& units,
+                                        const KeptUnits& kept, const CalibrationRun& run) {
+  std::map<const Parameter*, InputMeans> means;
+  for (const UnitGraph::Slice& slice : units.slices) {
+    const bool has_removed = std::ranges::any_of(
+        slice.units, [&](int32_t unit) { return kept[static_cast<size_t>(unit)] == 0; });
+    if (slice.is_input && has_removed) means[slice.parameter.get()].slice = &slice;
+  }
+  if (means.empty()) return {};
+  model.eval();
+  {
+    const NoGrad no_grad;
+    const WatchWeightInputs watch([&](const ParameterPtr& weight, const Variable& input,
+                                      const ConvolutionShape* convolution) {
+      const auto found = means.find(weight.get());
+      if (found != means.end()) found->second.add(input.value(), convolution != nullptr);
+    });
+    run(model);
+  }
+  model.train();
+  std::vector<std::string> without;
+  for (const UnitGraph::Slice& slice : units.slices) {  // in the model's order
+    const auto found = means.find(slice.parameter.get());
+    if (found == means.end() || !slice.is_input || !(found->second.count > 0.0)) continue;
+    const std::vector<double> constants = constants_of(found->second, kept);
+    if (std::ranges::all_of(constants, [](double c) { return c == 0.0; })) continue;
+    if (const ParameterPtr bias = bias_of(model, *slice.parameter)) {
+      Tensor values = bias->to_dense();
+      subtract(values, constants, -1.0);
+      bias->assign(values);
+    } else if (Tensor* mean = running_mean_of(model, units, *slice.parameter)) {
+      Tensor values = mean->clone();
+      subtract(values, constants, 1.0);
+      *mean = values;
+    } else {
+      without.push_back(slice.parameter->name());
+    }
+  }
+  return without;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,80 @@
+#include "lacuna/framework/shrink/shrink_options.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "lacuna/framework/config/names.h"
+
+namespace lacuna {
+namespace {
+
+const std::vector<std::string> kBudgets = {"flops", "parameters", "time"};
+
+ShrinkMethod read_method(const Config& section) {
+  const auto name = section.get<std::string>("method", "magnitude");
+  const std::vector<std::string>& methods = shrink_methods();
+  const auto found = std::ranges::find(methods, name);
+  if (found == methods.end()) section.at("method").fail(join(methods, ", "));
+  return static_cast<ShrinkMethod>(found - methods.begin());
+}
+
+// {flops: 0.5}.
+void read_budget(const Config& to, ShrinkOptions& options) {
+  const std::string form = "a map of one of flops, parameters and time, as in {flops: 0.5}";
+  if (!to.is_map() || to.entries().size() != 1) to.fail(form);
+  const auto [key, value] = to.entries().front();
+  const auto found = std::ranges::find(kBudgets, key);
+  if (found == kBudgets.end()) value.error("there is no budget '" + key + "'; give " + form);
+  options.budget = static_cast<Budget>(found - kBudgets.begin());
+  if (!value.is_number()) value.fail("a number above 0 and up to 1");
+  options.to = value.as<double>();
+  if (!(options.to > 0.0 && options.to <= 1.0)) value.fail("a number above 0 and up to 1");
+}
+
+}  // namespace
+
+const std::vector<std::string>& shrink_methods() {
+  static const std::vector<std::string> methods = {"magnitude", "saliency", "error", "dead"};
+  return methods;
+}
+
+const char* to_string(ShrinkMethod method) {
+  return shrink_methods()[static_cast<size_t>(method)].c_str();
+}
+
+const char* to_string(Budget budget) { return kBudgets[static_cast<size_t>(budget)].c_str(); }
+
+ShrinkOptions ShrinkOptions::from_config(const Config& section) {
+  if (!section.is_map()) section.fail("a map with `method` and `to`");
+  ShrinkOptions options;
+  options.method = read_method(section);
+  const Config to = section.get("to");
+  if (options.method == ShrinkMethod::Dead) {
+    if (!to.is_null()) to.error("method dead removes what is dead, whatever is left; leave it out");
+  } else {
+    if (to.is_null()) section.error("there is no `to`, which says how much is left: {flops: 0.5}");
+    read_budget(to, options);
+  }
+  const auto shares = section.get<std::string>(
+      "shares", options.method == ShrinkMethod::Magnitude ? "uniform" : "global");
+  if (shares != "uniform" && shares != "global") section.at("shares").fail("uniform or global");
+  options.shares = shares == "uniform" ? ShrinkShares::Uniform : ShrinkShares::Global;
+  options.keep_at_least = section.get("keep_at_least", 0.1);
+  if (!(options.keep_at_least > 0.0 && options.keep_at_least <= 1.0)) {
+    section.at("keep_at_least").fail("a number above 0 and up to 1");
+  }
+  if (const Config layers = section.get("layers"); !layers.is_null()) {
+    options.layers = layers.is_scalar() ? std::vector<std::string>{layers.as<std::string>()}
+                                        : layers.as<std::vector<std::string>>();
+  }
+  if (options.method == ShrinkMethod::Error) {
+    options.least_squares = section.get("least_squares", true);
+  }
+  options.calibration = CalibrationOptions::from_config(section.get("calibration"));
+  section.require_all_read();
+  return options;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,40 @@
+// Which units are removed: an order of removal by scores, cut off where a budget is met.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/nn/module_rows.h"
+#include "lacuna/framework/shrink/model_units.hpp"
+#include "lacuna/framework/shrink/shrink_options.hpp"
+
+namespace lacuna {
+
+/// What a model costs without some units: nonzeros count, where weights have masks.
+struct ModelCost {
+  double flops = 0.0;       ///< of a forward pass of one example (nn/module_rows.h)
+  double parameters = 0.0;  ///< nonzeros of all parameters
+};
+ModelCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
+                  const KeptUnits& kept);
+
+/// Units that may be removed, in the order in which they are: of Uniform shares by their rank in
+/// their group, of Global ones by score, where that is a loss divided by what a unit costs. Each
+/// layer keeps `keep_at_least` of its units and one, whatever is taken of the order. *Errors:*
+/// ConfigError, which begins with what `options.layers` names: globs that match no layer of units,
+/// and layers whose units cannot be removed, with the reason; and where there is none at all.
+std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const ModuleRow> rows,
+                                   const std::vector<double>& scores, const ShrinkOptions& options);
+
+/// All units but the first `count` of the order.
+KeptUnits without_first(const ModelUnits& units, std::span<const int32_t> order, size_t count);
+
+/// The smallest number of units, from the front of an order, without which a cost is at most
+/// `target`; the whole order costs more: nothing. `cost` falls with the number, more or less.
+std::optional<size_t> count_within(size_t most, double target,
+                                   const std::function<double(size_t count)>& cost);
+
+}  // namespace lacuna

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Shrinks trained networks to parts of their FLOPs, fine-tunes them, and prints a table against the small dense
+# network trained from scratch, and against unstructured sparsity of the same FLOPs by RigL.
+# usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]
+# CIFAR10_FOLDER holds cifar-10-batches-bin (ResNet-20, WRN-16-2); TEXT_FOLDER sst2.{train,dev,test}.txt (BERT).
+# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
+# SHRINK_SEEDS (default "0 1 2"), SHRINK_PARTS ("0.5 0.3"), SHRINK_METHODS ("magnitude saliency error"),
+# SHRINK_MODELS ("resnet20 wrn16_2 bert") and SHRINK_ARGUMENTS (more of `lacuna train`, as
+# "--set train.epochs=2 --set data.train_size=5000") choose what is made.
+set -euo pipefail
+cifar=$(cd "${1:?usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]}" && pwd)
+text=${2:+$(cd "$2" && pwd)}
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/training_runs.sh
+
+seeds=${SHRINK_SEEDS:-0 1 2}
+parts=${SHRINK_PARTS:-0.5 0.3}
+methods=${SHRINK_METHODS:-magnitude saliency error}
+models=${SHRINK_MODELS:-resnet20 wrn16_2${text:+ bert}}
+more=${SHRINK_ARGUMENTS:-}
+
+# The configuration of a dense network, its data, and what fine-tuning has of its own.
+arguments() { # MODEL
+  case $1 in
+    resnet20) echo "configs/cifar10_resnet20.yaml --set 'data.dir=$cifar' $more" ;;
+    wrn16_2) echo "configs/cifar10_wrn16_2_rigl90.yaml --set sparsity=null --set 'data.dir=$cifar' $more" ;;
+    bert) echo "configs/sst2_bert.yaml --set 'data.train=$text/sst2.train.txt' --set 'data.validation=$text/sst2.dev.txt' --set 'data.test=$text/sst2.test.txt' $more" ;;
+  esac
+}
+# A tenth of the learning rate, and a third of the epochs.
+tuning() { # MODEL
+  case $1 in
+    bert) echo "--set 'optimizer.lr={type: cosine_once, init: 2.0e-4, minimum: 0.0}' --set train.epochs=3 --set optimizer.warmup=0" ;;
+    *) echo "--set 'optimizer.lr={type: cosine_once, init: 0.02, minimum: 0.0}' --set train.epochs=10" ;;
+  esac
+}
+rigl() { # PART of the FLOPs
+  echo "--set 'sparsity={algorithm: rigl, sparsity: $(awk "BEGIN { print 1 - $1 }"), distribution: uniform}'"
+}
+once() { # FOLDER COMMAND
+  [ -e "$1/summary.json" ] || echo "rm -rf '$1'; OMP_NUM_THREADS=1 $2 --quiet"
+}
+
+dense_commands() {
+  for model in $models; do for seed in $seeds; do
+    local folder=$results/shrink-$model-dense-$seed
+    once "$folder" "'$program' train $(arguments "$model") --seed $seed --threads 1 --run-dir '$folder'"
+    for part in $parts; do
+      folder=$results/shrink-$model-rigl-$part-$seed
+      once "$folder" "'$program' train $(arguments "$model") $(rigl "$part") --seed $seed --threads 1 --run-dir '$folder'"
+    done
+  done; done
+}
+shrink_commands() {
+  for model in $models; do for seed in $seeds; do for part in $parts; do for method in $methods; do
+    local folder=$results/shrink-$model-$method-$part-$seed
+    [ -e "$folder/summary.json" ] ||
+      echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' shrink '$results/shrink-$model-dense-$seed' --method $method --to flops=$part $(tuning "$model") --threads 1 --run-dir '$folder' > '$folder.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --quiet"
+  done; done; done; done
+}
+# The layers of the first method's network, with the dense network's training and first values of their own.
+scratch_commands() {
+  for model in $models; do for seed in $seeds; do for part in $parts; do
+    local folder=$results/shrink-$model-scratch-$part-$seed small=$results/shrink-$model-${methods%% *}-$part-$seed
+    [ -e "$folder/summary.json" ] && continue
+    python3 - "$small/config.yaml" "$results/shrink-$model-dense-$seed/config.yaml" "$folder.yaml" <<'PYTHON'
+import re, sys
+def sections(path):
+    return {text.split(":")[0]: text for text in re.split(r"(?m)^(?=\S)", open(path).read()) if ":" in text}
+whole = sections(sys.argv[2])
+whole["model"] = sections(sys.argv[1])["model"]
+whole.pop("run_dir", None)
+whole.pop("convolution_algorithms", None)
+open(sys.argv[3], "w").write("".join(whole.values()))
+PYTHON
+    once "$folder" "'$program' train '$folder.yaml' --threads 1 --run-dir '$folder'"
+  done; done; done
+}
+
+run_all dense_commands
+run_all shrink_commands
+run_all scratch_commands
+
+# A run's size as a file of weights, in kB, and its milliseconds for a training step of one thread.
+kilobytes() { # RUN
+  "$program" export "$1" --format safetensors --out "$results/shrink-size.safetensors" --overwrite > /dev/null 2>&1
+  awk "BEGIN { printf \"%.0f\", $(stat -c %s "$results/shrink-size.safetensors") / 1000 }"
+}
+milliseconds() { # RUN
+  "$program" plan "$1/config.yaml" --threads 1 --json 2> /dev/null |
+    python3 -c 'import json, sys; print("%.1f" % (1000 * json.load(sys.stdin)["time"]["step_seconds"]))'
+}
+first=${seeds%% *}
+printf '| network | FLOPs | chosen by | test accuracy | ms per step | kB |\n|---|---|---|---|---|---|\n'
+for model in $models; do
+  row() { # PART NAME FOLDER
+    printf '| %s | %s | %s | %s| %s | %s |\n' "$model" "$1" "$2" "$(accuracy "$3")" "$(milliseconds "$3$first")" "$(kilobytes "$3$first")"
+  }
+  row 1 'dense' "$results/shrink-$model-dense-"
+  for part in $parts; do
+    for method in $methods; do row "$part" "$method" "$results/shrink-$model-$method-$part-"; done
+    row "$part" 'small dense, from scratch' "$results/shrink-$model-scratch-$part-"
+    row "$part" 'rigl, unstructured' "$results/shrink-$model-rigl-$part-"
+  done
+done

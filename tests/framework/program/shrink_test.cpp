@@ -1,0 +1,146 @@
+// `lacuna shrink`: a smaller run that other commands understand, and training goes on from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+class Shrink : public RunFixture {
+ protected:
+  Ended shrink(const std::string& to, const std::vector<std::string>& more,
+               const std::string& from = "run") const {
+    std::vector<std::string> arguments{"shrink", run_dir(from), "--run-dir", run_dir(to)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
+  void expect_refused(const std::vector<std::string>& more, int code, const std::string& words) {
+    const Ended ended = shrink("refused", more);
+    EXPECT_EQ(ended.code, code) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(words));
+    EXPECT_FALSE(std::filesystem::exists(run_dir("refused")));
+  }
+  StateDict state(const std::string& name) const {
+    return find_checkpoint(run_dir(name)).read().state;
+  }
+};
+
+TEST_F(Shrink, MakesARunOfASmallerModelWithItsOptimizersStates) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = shrink("small", {"--to", "flops=0.5"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("the smaller model is in " + run_dir("small")));
+  const Config report = load_yaml(run_dir("small") + "/shrink.json");
+  const Config row = report.at("rows").items().front();
+  EXPECT_EQ(row.required<int64_t>("units"), 12);
+  EXPECT_EQ(row.required<int64_t>("kept"), 6);
+  EXPECT_DOUBLE_EQ(report.at("costs").at("flops").required<double>("part"), 0.5);
+  EXPECT_TRUE(report.at("messages").items().empty());
+  const Config layers = load_yaml(run_dir("small") + "/config.yaml").at("model").at("layers");
+  EXPECT_EQ(layers.items()[1].required<int64_t>("out_features"), 6);
+  EXPECT_EQ(layers.items()[4].required<int64_t>("in_features"), 6);
+
+  // Weights, their moments and the bias are those of six of the units.
+  const StateDict whole = state("run"), small = state("small");
+  const auto& moments = whole.get<Tensor>("optimizer/fc1.weight/exp_avg");
+  const auto& left = small.get<Tensor>("optimizer/fc1.weight/exp_avg");
+  const auto& bias = whole.get<Tensor>("model/fc1.bias");
+  const auto& left_bias = small.get<Tensor>("model/fc1.bias");
+  const auto& out = whole.get<Tensor>("optimizer/fc2.weight/exp_avg_sq");
+  const auto& left_out = small.get<Tensor>("optimizer/fc2.weight/exp_avg_sq");
+  const int64_t inputs = moments.shape()[1];
+  int64_t next = 0;
+  for (int64_t unit = 0; unit < 12 && next < 6; ++unit) {
+    if (bias.data()[unit] != left_bias.data()[next]) continue;
+    for (int64_t i = 0; i < inputs; ++i) {
+      ASSERT_EQ(moments.data()[unit * inputs + i], left.data()[next * inputs + i]);
+    }
+    for (int64_t row = 0; row < 10; ++row) {
+      ASSERT_EQ(out.data()[row * 12 + unit], left_out.data()[row * 6 + next]);
+    }
+    ++next;
+  }
+  EXPECT_EQ(next, 6);
+  EXPECT_EQ(small.get<int64_t>("optimizer/step"), 0);
+  EXPECT_EQ(small.get<int64_t>("optimizer/fc1.weight/step"), 18);
+}
+
+TEST_F(Shrink, IsTrainedOnAndResumedAsAnyRun) {
+  ASSERT_EQ(train().code, 0);
+  for (const char* name : {"whole", "cut"}) {
+    const Ended ended = shrink(
+        name, {"--method", "saliency", "--to", "parameters=0.6", "--set", "shrink.calibration=40"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  const auto resume = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"train", "--resume", "--run-dir", run_dir(name)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = run_lacuna(arguments);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  };
+  resume("whole", {});
+  resume("cut", {});
+  std::filesystem::remove(checkpoint(18, "cut"));  // and once more from step 16
+  std::filesystem::remove(run_dir("cut") + "/summary.json");
+  resume("cut", {});
+  EXPECT_EQ(state_differences(state("whole"), state("cut")), std::vector<std::string>{});
+  EXPECT_EQ(run_lacuna({"eval", run_dir("cut")}).code, 0);
+  const Ended exported =
+      run_lacuna({"export", run_dir("cut"), "--format", "onnx", "--out", folder_ / "cut.onnx"});
+  EXPECT_EQ(exported.code, 0) << exported.err;
+}
+
+TEST_F(Shrink, KeepsMasksAndRemovesDeadUnits) {
+  ASSERT_EQ(
+      train({"--set",
+             "sparsity={algorithm: srigl, sparsity: 0.95, min_salient: 0.9, update: {freq: 3}}"})
+          .code,
+      0);
+  const Ended ended = shrink("living", {"--method", "dead"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Config report = load_yaml(run_dir("living") + "/shrink.json");
+  const Config row = report.at("rows").items().front();
+  EXPECT_LT(row.required<int64_t>("kept"), 12);
+  const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir("living")});
+  EXPECT_EQ(on.code, 0) << on.err;
+}
+
+TEST_F(Shrink, ByErrorLosesLessThanByMagnitude) {
+  ASSERT_EQ(train({"--set", "train.epochs=40"}).code, 0);
+  const auto loss = [&](const std::string& method) {
+    const Ended ended =
+        shrink(method, {"--method", method, "--to", "flops=0.6", "--set", "shrink.calibration=90"});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return load_yaml(run_dir(method) + "/shrink.json").at("after").required<double>("loss");
+  };
+  EXPECT_LT(loss("error"), loss("magnitude"));
+}
+
+TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
+  ASSERT_EQ(train().code, 0);
+  expect_refused({}, 2, "shrink needs --to flops=F, or a CONFIG file");
+  expect_refused({"--to", "half"}, 2, "--to half: give what is to be left, as in --to flops=0.5");
+  expect_refused({"--to", "bytes=0.5"}, 2, "there is no budget 'bytes'");
+  expect_refused({"--to", "flops=1.5"}, 2, "a number above 0 and up to 1");
+  expect_refused({"--to", "flops=0.5", "--method", "best"}, 2,
+                 "expected magnitude, saliency, error, dead");
+  expect_refused({"--to", "flops=0.01"}, 2,
+                 "flops of 0.01 cannot be met: 0.167 of them are left where every layer keeps what "
+                 "keep_at_least (0.1) asks for");
+  expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc2"}, 2,
+                 "no unit of layer 'fc2' can be removed: it is an output of the model");
+  expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc9"}, 2,
+                 "'fc9' matches no layer that gives units");
+  expect_refused({"--method", "dead", "--to", "flops=0.5"}, 2, "leave it out");
+  expect_refused({"--to", "flops=0.5", "--set", "shrink.steps=3"}, 2, "shrink.steps");
+}
+
+}  // namespace
+}  // namespace lacuna
