@@ -31,11 +31,32 @@ Int8ValuesPtr quantized_slabs(const Tensor& x, const std::optional<Int8Grid>& gr
   return values;
 }
 
+// Few examples are rows, of floats and of bytes.
+Int8ValuesPtr quantized_rows(const Tensor& x, const std::optional<Int8Grid>& grid) {
+  const Tensor rows = reordered(x, Order::RowMajor);
+  const int64_t batch = x.shape().batch(), features = x.shape().features();
+  auto values = std::make_shared<Int8Values>();
+  values->bytes.resize(static_cast<size_t>(batch * int8_row_bytes(features)));
+  if (grid) {
+    values->grid = *grid;
+    int8_quantize_rows(rows.data(), batch, features, *grid, values->bytes.data());
+    return values;
+  }
+  values->example_scales.resize(static_cast<size_t>(batch));
+  values->example_zeros.resize(static_cast<size_t>(batch));
+  int8_quantize_row_examples(rows.data(), batch, features, values->example_scales.data(),
+                             values->example_zeros.data(), values->bytes.data());
+  return values;
+}
+
+Order order_for(const Shape& x) {
+  return x.batch() <= int8_few_examples() ? Order::RowMajor : Order::BatchSlabs;
+}
+
 class WaitingLinear final : public WaitingInt8 {
  public:
-  WaitingLinear(std::shared_ptr<const Int8Linear> layer, Int8ValuesPtr input, Shape shape)
-      : WaitingInt8(std::move(input), std::move(shape), Order::BatchSlabs, layer->weight_scales,
-                    layer->bias),
+  WaitingLinear(std::shared_ptr<const Int8Linear> layer, Int8ValuesPtr input, const Shape& shape)
+      : WaitingInt8(std::move(input), shape, order_for(shape), layer->weight_scales, layer->bias),
         layer_(std::move(layer)) {}
 
  private:
@@ -43,16 +64,28 @@ class WaitingLinear final : public WaitingInt8 {
     return std::make_shared<WaitingLinear>(*this);
   }
   void run(const Int8Epilogue& epilogue) const override {
-    int8_product(layer_->weight, input()->bytes.data(), shape().batch(), epilogue);
+    const int64_t batch = shape().batch();
+    if (order() == Order::RowMajor) {
+      int8_few_product(layer_->weight, layer_->sliced(), input()->bytes.data(), batch, epilogue);
+    } else {
+      int8_product(layer_->weight, input()->bytes.data(), batch, epilogue);
+    }
   }
   int64_t byte_count() const override {
-    return int8_slab_bytes(shape().batch(), shape().features());
+    const int64_t batch = shape().batch(), features = shape().features();
+    return order() == Order::RowMajor ? batch * int8_row_bytes(features)
+                                      : int8_slab_bytes(batch, features);
   }
 
   std::shared_ptr<const Int8Linear> layer_;
 };
 
 }  // namespace
+
+const Int8Sliced& Int8Linear::sliced() const {
+  std::call_once(once_, [&] { sliced_ = int8_sliced(weight); });
+  return sliced_;
+}
 
 Variable int8_linear(const Variable& x, std::shared_ptr<const Int8Linear> layer) {
   const Int8Matrix& weight = layer->weight;
@@ -68,8 +101,12 @@ Variable int8_linear(const Variable& x, std::shared_ptr<const Int8Linear> layer)
         "quantized from",
         layer->name));
   }
-  Int8ValuesPtr input = waiting_bytes(x, layer->input, Order::BatchSlabs);
-  if (input == nullptr) input = quantized_slabs(x.value(), layer->input);
+  const Order order = order_for(x.shape());
+  Int8ValuesPtr input = waiting_bytes(x, layer->input, order);
+  if (input == nullptr) {
+    input = order == Order::RowMajor ? quantized_rows(x.value(), layer->input)
+                                     : quantized_slabs(x.value(), layer->input);
+  }
   const Shape shape = x.shape().with_features(weight.rows);
   return Variable::deferred(shape, std::make_shared<WaitingLinear>(std::move(layer), input, shape));
 }

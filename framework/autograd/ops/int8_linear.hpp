@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/framework/kernels/int8/int8_rows.hpp"
 
 namespace lacuna {
 
@@ -20,6 +22,13 @@ struct Int8Linear {
   std::vector<float> weight_scales;
   std::vector<float> bias;        ///< empty: none
   std::optional<Int8Grid> input;  ///< of the activations; absent: each example has its own
+
+  /// The weight for few examples, made when first asked for. Any number of threads may ask.
+  const Int8Sliced& sliced() const;
+
+ private:
+  mutable std::once_flag once_;
+  mutable Int8Sliced sliced_;
 };
 
 /// Y = X Wᵀ + b, without a gradient. The product waits until its value is needed: a ReLU, a GELU

@@ -6,13 +6,9 @@
 
 namespace lacuna {
 
-WaitingInt8::WaitingInt8(Int8ValuesPtr input, Shape shape, Order order,
+WaitingInt8::WaitingInt8(Int8ValuesPtr input, const Shape& shape, Order order,
                          const std::vector<float>& scales, const std::vector<float>& bias)
-    : input_(std::move(input)),
-      shape_(std::move(shape)),
-      order_(order),
-      scales_(scales),
-      bias_(&bias) {
+    : input_(std::move(input)), shape_(shape), order_(order), scales_(scales), bias_(&bias) {
   if (!input_->example_scales.empty()) return;
   for (float& scale : scales_) scale *= input_->grid.scale;
 }

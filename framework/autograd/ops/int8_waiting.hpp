@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/array.h"
@@ -38,8 +39,8 @@ class WaitingInt8 : public DeferredValue {
   std::shared_ptr<WaitingInt8> with(const Tensor& residual) const;
 
  protected:
-  WaitingInt8(Int8ValuesPtr input, Shape shape, Order order, const std::vector<float>& scales,
-              const std::vector<float>& bias);
+  WaitingInt8(Int8ValuesPtr input, const Shape& shape, Order order,
+              const std::vector<float>& scales, const std::vector<float>& bias);
 
   const Int8ValuesPtr& input() const { return input_; }
 

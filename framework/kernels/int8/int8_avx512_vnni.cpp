@@ -63,6 +63,17 @@ struct Lanes {
   static HWY_INLINE I dot(I sum, const uint8_t* at, I word) {
     return dot_of(sum, load_line(at), word);
   }
+  // 32 quads, of which lanes take those at their places.
+  struct Table {
+    __m512i low, high;
+  };
+  static HWY_INLINE Table load_table(const uint8_t* at) {
+    return {load_line(at), load_line(at + 64)};
+  }
+  static HWY_INLINE I lookup(const Table& table, const uint8_t* places) {
+    return _mm512_permutex2var_epi32(table.low, load_bytes(places), table.high);
+  }
+  static HWY_INLINE I load_word(const int32_t* at) { return load_int(at); }
   // Of lanes from 0 to 255.
   static HWY_INLINE void store_bytes(I x, uint8_t* at) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(at), _mm512_cvtepi32_epi8(x));
@@ -74,13 +85,16 @@ struct Lanes {
 };
 
 #include "lacuna/framework/kernels/int8/int8_run.inc"
+
+// What stands on the first.
+#include "lacuna/framework/kernels/int8/int8_rows.inc"
 #include "lacuna/framework/kernels/int8/int8_taps.inc"
 
 }  // namespace
 
 const internal::Int8Kernels internal::kAvx512VnniInt8 = {
-    "avx512-vnni", false,        run_product,        run_quantize,
-    run_ranges,    run_convolve, run_quantize_lines, run_line_ranges};
+    "avx512-vnni",      false,           run_product, run_quantize, run_ranges,      run_convolve,
+    run_quantize_lines, run_line_ranges, 4,           run_few,      run_quantize_row};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -24,13 +24,16 @@ struct Lanes : EightLanes {
 };
 
 #include "lacuna/framework/kernels/int8/int8_run.inc"
+
+// What stands on the first.
+#include "lacuna/framework/kernels/int8/int8_rows.inc"
 #include "lacuna/framework/kernels/int8/int8_taps.inc"
 
 }  // namespace
 
 const internal::Int8Kernels internal::kAvxVnniInt8 = {
-    "avx-vnni", false,        run_product,        run_quantize,
-    run_ranges, run_convolve, run_quantize_lines, run_line_ranges};
+    "avx-vnni",         false,           run_product, run_quantize, run_ranges,      run_convolve,
+    run_quantize_lines, run_line_ranges, 1,           run_few,      run_quantize_row};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

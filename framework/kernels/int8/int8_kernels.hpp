@@ -7,6 +7,7 @@
 #include "lacuna/framework/kernels/conv/gather.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
 #include "lacuna/framework/kernels/int8/int8_convolution.hpp"
+#include "lacuna/framework/kernels/int8/int8_rows.hpp"
 
 namespace lacuna::internal {
 
@@ -39,6 +40,16 @@ struct Int8TapCall {
   uint8_t* row_bytes = nullptr;  ///< scratch [rows][kInt8TileLines][16], where bytes are written
 };
 
+/// One block of rows with one example.
+struct Int8FewCall {
+  const Int8Matrix* matrix = nullptr;
+  const Int8SlicedBlock* block = nullptr;
+  const uint8_t* x = nullptr;  ///< the example's bytes
+  int64_t example = 0;
+  const Int8Epilogue* epilogue = nullptr;
+  int32_t* sums = nullptr;  ///< zeros, of the block's rows padded to slices
+};
+
 /// The functions of one instruction set.
 struct Int8Kernels {
   const char* name;
@@ -57,6 +68,9 @@ struct Int8Kernels {
                          const float* inverse, const float* zeros, uint8_t* bytes);
   /// The least and largest value of each of sixteen examples, 0 included.
   void (*line_ranges)(const float* from, int64_t lines, float* low, float* high);
+  int64_t few_examples;  ///< for which `few` is faster than `product`
+  void (*few)(const Int8FewCall& call);
+  void (*quantize_row)(const float* x, int64_t count, float inverse, float zero, uint8_t* bytes);
 };
 
 extern const Int8Kernels kPlainInt8;
@@ -78,6 +92,12 @@ void int8_quantize_by(const Int8Kernels& kernels, const float* slabs, int64_t ba
                       int64_t features, const Int8Grid& grid, uint8_t* bytes);
 void int8_quantize_examples_by(const Int8Kernels& kernels, const float* slabs, int64_t batch,
                                int64_t features, float* scales, int32_t* zeros, uint8_t* bytes);
+/// As the functions of int8_rows.hpp.
+void int8_few_product_by(const Int8Kernels& kernels, const Int8Matrix& weight,
+                         const Int8Sliced& sliced, const uint8_t* x, int64_t batch,
+                         const Int8Epilogue& epilogue);
+void int8_quantize_rows_by(const Int8Kernels& kernels, const float* x, int64_t batch,
+                           int64_t features, const Int8Grid& grid, uint8_t* bytes);
 /// As the functions of int8_convolution.hpp.
 Int8Filter int8_filter_for(const Int8Kernels& kernels, int64_t rows, int64_t channels, int64_t taps,
                            std::span<const int64_t> row_begin, std::span<const uint32_t> column_of,

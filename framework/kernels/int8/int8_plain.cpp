@@ -69,18 +69,28 @@ struct Lanes {
     return sum;
   }
   static I dot(I sum, const uint8_t* at, I word) { return dot_of(sum, load_line(at), word); }
+  using Table = const uint8_t*;
+  static Table load_table(const uint8_t* at) { return at; }
+  static int32_t lookup(Table table, const uint8_t* places) {
+    return load_line(table + 4 * *places);
+  }
+  static I load_word(const int32_t* at) { return *at; }
   static void store_bytes(I x, uint8_t* at) { *at = static_cast<uint8_t>(x); }
   static I load_bytes(const uint8_t* at) { return *at; }
   static void store_quads(I x, uint8_t* at) { std::memcpy(at, &x, sizeof x); }
 };
 
 #include "lacuna/framework/kernels/int8/int8_run.inc"
+
+// What stands on the first.
+#include "lacuna/framework/kernels/int8/int8_rows.inc"
 #include "lacuna/framework/kernels/int8/int8_taps.inc"
 
 }  // namespace
 
 const internal::Int8Kernels internal::kPlainInt8 = {
     "plain",    false,        run_product,        run_quantize,
-    run_ranges, run_convolve, run_quantize_lines, run_line_ranges};
+    run_ranges, run_convolve, run_quantize_lines, run_line_ranges,
+    1,          run_few,      run_quantize_row};
 
 }  // namespace lacuna

@@ -108,6 +108,22 @@ TEST_F(Int8LinearTest, KeepsLeadingDimensions) {
             int8_linear(Variable(x.value().reshape(Shape{70, 9})), first_).value().to_vector());
 }
 
+TEST_F(Int8LinearTest, GivesFewExamplesWhatABatchGives) {
+  for (const bool is_static : {true, false}) {
+    if (!is_static) first_->input.reset();
+    const auto run = [&](const Variable& x) {
+      const Variable hidden = relu(int8_linear(x, first_));
+      return int8_linear(add(gelu(int8_linear(x, first_)), hidden), second_).value().to_vector();
+    };
+    const std::vector<float> all = run(x_);
+    for (const int64_t few : {1, 2, 4, 5}) {
+      const Tensor x =
+          Tensor::from(Shape{few, 9}, std::span(x_.value().data(), static_cast<size_t>(few * 9)));
+      EXPECT_EQ(run(x), std::vector<float>(all.begin(), all.begin() + few * 5));
+    }
+  }
+}
+
 TEST_F(Int8LinearTest, RefusesOtherInputs) {
   expect_throws<ShapeError>(
       [&] {

@@ -250,6 +250,75 @@ TEST(Int8Product, SaturatesBytesAtBothEnds) {
   }
 }
 
+// Few examples run another loop on another order, to the same bits.
+TEST(Int8FewProduct, GivesWhatTheProductGives) {
+  const Int8Grid grid{.scale = 0.03f, .zero = 90};
+  for (const Problem& p : problems()) {
+    const int64_t batch = std::min<int64_t>(p.batch, 3);
+    for (const bool is_dynamic : {false, true}) {
+      Int8Epilogue e = p.epilogue();
+      e.activation = Int8Activation::GELU;
+      e.rectifies_sum = is_dynamic;
+      e.residual = p.residual.data(Order::BatchSlabs);
+      if (is_dynamic) {
+        e.example_scales = p.example_scales.data();
+        e.example_zeros = p.example_zeros.data();
+      }
+      e.grid = grid;
+      const std::vector<float> expected = p.floats(internal::kPlainInt8, e);
+      const std::vector<float> residual = p.residual.to_vector();
+      const int64_t in = int8_row_bytes(p.columns), out = int8_row_bytes(p.rows);
+      std::vector<uint8_t> x(static_cast<size_t>(batch * in), 255);
+      for (int64_t b = 0; b < batch; ++b) {
+        for (int64_t c = 0; c < p.columns; ++c) {
+          x[static_cast<size_t>(b * in + c)] =
+              static_cast<uint8_t>(p.x[static_cast<size_t>(b * p.columns + c)]);
+        }
+      }
+      for (size_t k = 0; k < internal::int8_kernels().size(); ++k) {
+        const Int8Kernels& kernels = *internal::int8_kernels()[k];
+        std::vector<float> y(static_cast<size_t>(batch * p.rows));
+        std::vector<uint8_t> bytes(static_cast<size_t>(batch * out), 7);
+        e.residual = residual.data();
+        e.floats = y.data();
+        e.bytes = bytes.data();
+        internal::int8_few_product_by(kernels, p.weights[k], int8_sliced(p.weights[k]), x.data(),
+                                      batch, e);
+        for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], expected[i]) << kernels.name;
+        for (int64_t b = 0; b < batch; ++b) {
+          for (int64_t r = 0; r < out; ++r) {
+            const float q = r < p.rows ? std::fma(y[static_cast<size_t>(b * p.rows + r)],
+                                                  1.0f / grid.scale, 90.0f)
+                                       : 0.0f;
+            ASSERT_EQ(bytes[static_cast<size_t>(b * out + r)],
+                      std::lrint(std::clamp(q, 0.0f, 255.0f)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Int8Quantize, GivesRowsOfFewExamples) {
+  for (const int64_t features : {1, 15, 16, 33, 130}) {
+    const Tensor x = random_tensor(Shape{3, features}, "x");
+    const Int8Grid grid{.scale = 0.01f, .zero = 77};
+    const int64_t row = int8_row_bytes(features);
+    for (const Int8Kernels* kernels : internal::int8_kernels()) {
+      std::vector<uint8_t> bytes(static_cast<size_t>(3 * row), 9);
+      internal::int8_quantize_rows_by(*kernels, x.data(), 3, features, grid, bytes.data());
+      for (int64_t b = 0; b < 3; ++b) {
+        for (int64_t f = 0; f < row; ++f) {
+          const float q =
+              f < features ? std::fma(x.data()[b * features + f], 1.0f / grid.scale, 77.0f) : 0.0f;
+          ASSERT_EQ(bytes[static_cast<size_t>(b * row + f)],
+                    std::lrint(std::clamp(q, 0.0f, 255.0f)));
+        }
+      }
+    }
+  }
+}
+
 TEST(Int8Product, IsTheSameOnAnyNumberOfThreads) {
   const Problem p(1100, 160, 0.5, 130);
   const int before = num_threads();
