@@ -1,6 +1,7 @@
 // Writes the seeds of the fuzz targets' corpora: small files of each kind, made by lacuna's own
 // writers where it has some. What fuzzing has found stands next to them and is not rebuilt.
 // usage: make_seeds FOLDER
+#include <onnx/onnx_pb.h>
 #include <zlib.h>
 
 #include <cmath>
@@ -189,6 +190,67 @@ void write_checkpoints() {
   write("masks", "checkpoint", read(path_of("checkpoint", "all_kinds")));
 }
 
+void write_quantized() {
+  Checkpoint checkpoint{.state = {}, .config_yaml = "model: [flatten]\n", .step = 5};
+  const ByteArray values{Shape{3}, {1, 254, 127}};
+  checkpoint.state.set("model/fc1.weight/shape", std::vector<int64_t>{2, 3});
+  checkpoint.state.set("model/fc1.weight/indptr", std::vector<int64_t>{0, 1, 3});
+  checkpoint.state.set("model/fc1.weight/indices", std::vector<uint32_t>{2, 0, 1});
+  checkpoint.state.set("model/fc2.weight_mask", ByteArray{Shape{2, 2}, {1, 0, 1, 1}});
+  for (const std::string name : {"fc1.weight", "fc2.weight"}) {
+    const std::string at = "quantized/" + name + "/";
+    checkpoint.state.set(at + "values", values);
+    checkpoint.state.set(at + "scales", some_tensor(Shape{2}));
+    checkpoint.state.set(at + "input_scale", 0.5);
+    checkpoint.state.set(at + "input_zero", int64_t{3});
+    for (const char* key : {"clipped_weights", "clipped_inputs", "relative_error"}) {
+      checkpoint.state.set(at + key, 0.25);
+    }
+  }
+  write_checkpoint(path_of("quantized_state", "layers"), checkpoint);
+  drop_seal("quantized_state", "layers");
+  const std::vector<NamedArray> arrays = {
+      {"fc.weight", SignedBytes{Shape{2, 3}, {1, 0, -127, 5, 0, 7}}},
+      {"fc.weight_scale", some_tensor(Shape{2, 1})},
+      {"fc.input_scale", some_tensor(Shape{1})},
+      {"fc.input_zero_point", std::vector<int32_t>{128}},
+      {"c_fc.weight", SignedBytes{Shape{2, 3}, {1, 2, 3, 4, 5, 6}}},
+      {"c_fc.weight_scale", some_tensor(Shape{1, 3})},
+      {"c_fc.input_scale", some_tensor(Shape{1})},
+      {"c_fc.input_zero_point", SignedBytes{Shape{1}, {-5}}}};
+  write_safetensors_arrays(path_of("int8_arrays", "weights"), arrays);
+}
+
+template <class T>
+void set_raw(onnx::TensorProto& tensor, const std::string& name, int type,
+             const std::vector<int64_t>& dims, const std::vector<T>& values) {
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  for (const int64_t size : dims) tensor.add_dims(size);
+  tensor.set_raw_data(values.data(), values.size() * sizeof(T));
+}
+
+void write_onnx() {
+  onnx::ModelProto model;
+  model.set_ir_version(7);
+  model.set_producer_name("lacuna");
+  onnx::GraphProto& graph = *model.mutable_graph();
+  set_raw<int8_t>(*graph.add_initializer(), "fc.weight", onnx::TensorProto::INT8, {2, 3},
+                  {1, 0, -127, 5, 0, 7});
+  set_raw<float>(*graph.add_initializer(), "fc.weight_scale", onnx::TensorProto::FLOAT, {2},
+                 {0.5f, 0.25f});
+  set_raw<uint8_t>(*graph.add_initializer(), "fc.input_zero_point", onnx::TensorProto::UINT8, {},
+                   {128});
+  set_raw<int64_t>(*graph.add_initializer(), "fc/integers", onnx::TensorProto::INT64, {1}, {2});
+  onnx::SparseTensorProto& sparse = *graph.add_sparse_initializer();
+  sparse.add_dims(4);
+  set_raw<float>(*sparse.mutable_values(), "fc2.weight", onnx::TensorProto::FLOAT, {1}, {2.0f});
+  set_raw<int64_t>(*sparse.mutable_indices(), "", onnx::TensorProto::INT64, {1}, {3});
+  std::string bytes;
+  model.SerializeToString(&bytes);
+  write("onnx", "model", bytes);
+}
+
 void write_arrays() {
   const std::vector<NamedArray> arrays = {{"weight", some_tensor(Shape{2, 3})},
                                           {"mask", ByteArray{Shape{2, 2}, {1, 0, 0, 1}}},
@@ -363,6 +425,8 @@ int main(int count, char** arguments) {
   write_hdf5();
   write_checkpoints();
   write_arrays();
+  write_quantized();
+  write_onnx();
   write_array_data();
   write_texts();
   write_images();

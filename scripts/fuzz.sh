@@ -30,7 +30,7 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 
 is_slow() { # TARGET: through HDF5 or an image library
-  case $1 in hdf5_data | checkpoint | masks | png | jpeg | webp | gif) return 0 ;; *) return 1 ;; esac
+  case $1 in hdf5_data | checkpoint | quantized_state | masks | png | jpeg | webp | gif) return 0 ;; *) return 1 ;; esac
 }
 
 longest_of() { # TARGET: bytes of an input; what takes time for each byte gets shorter ones

@@ -275,11 +275,21 @@ int64_t OneShotPruning::count_to_keep(const SparseWeight& weight, const MaskSet&
   return std::min(weight.target_nnz(), present.count() / unit * unit);
 }
 
+void OneShotPruning::bring_to_grid(const std::set<std::string>& names, GridClip clip,
+                                   bool rounds_to_nearest) {
+  on_grid_ = names;
+  grid_pruning_ = pruning_;
+  grid_pruning_.grid = clip;
+  grid_pruning_.rounds_to_nearest = rounds_to_nearest;
+}
+
 void OneShotPruning::prune_weight(SparseWeight& weight, const std::vector<InputGram>& grams) {
   const MaskSet present = weight.mask();
+  const bool goes_on_grid = on_grid_.contains(weight.name());
   const PrunedWeight pruned =
       prune_layer(weight.name(), weight.parameter().to_dense(), grams, weight.selector(),
-                  count_to_keep(weight, present), present, pruning_);
+                  count_to_keep(weight, present), present, goes_on_grid ? grid_pruning_ : pruning_);
+  if (goes_on_grid) grid_scales_[weight.name()] = pruned.grid_scales;
   MaskUpdate update = install(weight, pruned.mask, &present, &pruned.weight);
   update.relative_error = pruned.relative_error;
   update.messages = pruned.messages;

@@ -1,6 +1,9 @@
 // OneShotPruning: prunes a trained model once, layer by layer, and keeps the masks.
 #pragma once
 
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -60,6 +63,11 @@ class OneShotPruning final : public SparsityAlgorithm {
   /// *Cost:* for each layer a forward pass over the calibration examples as far as the layer (one
   /// for layers that are given the same input), and prune_one_shot.
   void prune();
+  /// Those of the weights that are named here become multiples of int8 steps as they are pruned
+  /// (OneShotOptions::grid). *Requires* weights of linear layers, and that nothing is pruned yet.
+  void bring_to_grid(const std::set<std::string>& names, GridClip clip, bool rounds_to_nearest);
+  /// What a step is worth in each output of these, by name.
+  const std::map<std::string, std::vector<float>>& grid_scales() const { return grid_scales_; }
   /// The records of pruning, in its order; empty if a checkpoint states that it is done.
   const std::vector<MaskUpdate>& pruned() const { return pruned_; }
 
@@ -83,6 +91,9 @@ class OneShotPruning final : public SparsityAlgorithm {
   int64_t count_to_keep(const SparseWeight& weight, const MaskSet& present) const;
 
   OneShotOptions pruning_;
+  std::set<std::string> on_grid_;
+  OneShotOptions grid_pruning_;  // for these
+  std::map<std::string, std::vector<float>> grid_scales_;
   CalibrationOptions calibration_;
   CalibrationRun run_;
   Module* module_ = nullptr;  // outlives this, as parameters' owner

@@ -1,14 +1,11 @@
 // Files of arrays: safetensors, npz, and npz with sparse weights as scipy has them.
-#include <algorithm>
 #include <limits>
-#include <utility>
+#include <string>
+#include <vector>
 
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
-#include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/interop/int8_arrays.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
-#include "lacuna/framework/nn/batch_user.h"
-#include "lacuna/framework/quantize/quantized_layer.hpp"
 #include "lacuna/framework/train/weights/bitmask_weight.hpp"
 
 namespace lacuna {
@@ -53,43 +50,6 @@ void add_buffers(std::vector<NamedArray>& arrays, const LoadedRun& run) {
   for (const auto& [name, values] : run.model->buffers()) arrays.push_back({name, values->clone()});
 }
 
-// Weights in int8 take the place of those in float32, with what a step is worth by their side, as
-// compressed-tensors names them.
-void put_quantized(const LoadedRun& run, std::vector<NamedArray>& arrays) {
-  if (!run.config.has("quantize")) return;
-  const StateDict state = CheckpointFile(run.checkpoint).read().state.below("quantized");
-  for (const Module* module : run.model->modules()) {
-    if (state.empty() || dynamic_cast<const BatchUser*>(module) == nullptr) continue;
-    throw ConfigError("layer '" + module->path() + "' (" + std::string(module->type()) +
-                      ") is folded into int8 weights, which no file can state next to it; export "
-                      "the run that this one was made from");
-  }
-  for (const QuantizedLayer& layer : quantized_layers(state)) {
-    const ParameterPtr weight = run.model->parameter(layer.weight);
-    const Pattern& pattern = *weight->pattern();
-    const Positions positions =
-        pattern.is_dense() ? Positions::all(pattern.shape()) : pattern.positions();
-    if (positions.count() != static_cast<int64_t>(layer.values.size())) {
-      throw CheckpointError("'" + run.checkpoint + "': the int8 values of '" + layer.weight +
-                            "' are not as many as its positions");
-    }
-    SignedBytes dense{.shape = pattern.shape(),
-                      .values = std::vector<int8_t>(static_cast<size_t>(pattern.numel()), 0)};
-    size_t place = 0;
-    positions.for_each(
-        [&](int64_t at) { dense.values[static_cast<size_t>(at)] = layer.values[place++]; });
-    for (NamedArray& array : arrays) {
-      if (array.name == layer.weight) array.value = std::move(dense);
-    }
-    const auto outputs = static_cast<int64_t>(layer.scales.size());
-    arrays.push_back({layer.weight + "_scale", Tensor::from(Shape{outputs, 1}, layer.scales)});
-    if (!layer.input) continue;
-    const std::string stem = layer.weight.substr(0, layer.weight.rfind('.') + 1);
-    arrays.push_back({stem + "input_scale", Tensor::full(Shape{1}, layer.input->scale)});
-    arrays.push_back({stem + "input_zero_point", std::vector<int32_t>{layer.input->zero}});
-  }
-}
-
 }  // namespace
 
 std::vector<NamedArray> named_arrays(const LoadedRun& run, const ExportOptions& options) {
@@ -108,7 +68,7 @@ void export_safetensors(const LoadedRun& run, const std::string& path,
   std::vector<NamedArray> arrays;
   if (!options.sparse) {
     arrays = named_arrays(run, options);
-    put_quantized(run, arrays);
+    if (options.only == "int8") put_int8(run, int8_layers(run), Int8Zero::Byte, arrays);
     return write_safetensors_arrays(path, arrays);
   }
   for (const ParameterPtr& parameter : run.model->parameters()) {

@@ -8,12 +8,14 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
+#include "lacuna/framework/interop/int8_arrays.hpp"
 #include "lacuna/framework/interop/model_card.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/model/presets/foreign_names.hpp"
 #include "lacuna/framework/model/presets/presets.hpp"
+#include "lacuna/layers/linear.h"
 
 namespace lacuna {
 namespace {
@@ -39,19 +41,79 @@ Config config_json(const LoadedRun& run) {
   }
 }
 
+SignedBytes transposed(const SignedBytes& matrix) {
+  const int64_t rows = matrix.shape[0], columns = matrix.shape[1];
+  SignedBytes turned{.shape = Shape{columns, rows}, .values = {}};
+  turned.values.resize(matrix.values.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      turned.values[static_cast<size_t>(j * rows + i)] =
+          matrix.values[static_cast<size_t>(i * columns + j)];
+    }
+  }
+  return turned;
+}
+
+// The name of what an array says something of: its mask, or what its steps are worth.
+std::string stem_of(const NamedArray& array) {
+  const std::string ending = std::holds_alternative<ByteArray>(array.value) ? "_mask" : "_scale";
+  const bool ends = array.name.ends_with(ending);
+  return ends ? array.name.substr(0, array.name.size() - ending.size()) : array.name;
+}
+
 // As the family's files have it.
 void turn_round(NamedArray& array, bool is_gpt2) {
-  constexpr std::string_view kMask = "_mask";
-  const auto* mask = std::get_if<ByteArray>(&array.value);
-  const std::string stem =
-      mask == nullptr ? array.name : array.name.substr(0, array.name.size() - kMask.size());
-  array.name = hugging_face_name(stem) + (mask == nullptr ? "" : std::string(kMask));
+  const std::string stem = stem_of(array);
+  array.name = hugging_face_name(stem) + array.name.substr(stem.size());
   if (!is_gpt2 || !is_conv1d_weight(stem)) return;
-  if (mask != nullptr) {
+  if (const auto* mask = std::get_if<ByteArray>(&array.value)) {
     array.value = transposed(*mask);
+  } else if (const auto* bytes = std::get_if<SignedBytes>(&array.value)) {
+    array.value = transposed(*bytes);
   } else {
     array.value = transposed(std::get<Tensor>(array.value));
   }
+}
+
+Config scheme(const char* strategy, bool is_symmetric, bool is_dynamic) {
+  return Config::map({{"num_bits", 8},
+                      {"type", "int"},
+                      {"symmetric", is_symmetric},
+                      {"strategy", strategy},
+                      {"dynamic", is_dynamic},
+                      {"group_size", Config()},
+                      {"block_structure", Config()},
+                      {"actorder", Config()},
+                      {"observer", is_dynamic ? Config() : Config("minmax")},
+                      {"observer_kwargs", Config::map()}});
+}
+
+// As compressed-tensors reads it: which layers are int8, and how.
+Config quantization_config(const LoadedRun& run, const std::vector<QuantizedLayer>& layers,
+                           bool is_gpt2) {
+  Config ignored = Config::list();
+  for (const Module* module : run.model->modules()) {
+    if (dynamic_cast<const Linear*>(module) == nullptr) continue;
+    const std::string weight = module->path() + ".weight";
+    if (std::ranges::find(layers, weight, &QuantizedLayer::weight) != layers.end()) continue;
+    const std::string name = hugging_face_name(weight);
+    ignored.push_back(name.substr(0, name.rfind('.')));
+  }
+  const bool is_dynamic = !layers.front().input;
+  Config targets = Config::list();
+  targets.push_back(is_gpt2 ? "Conv1D" : "Linear");
+  const Config group = Config::map(
+      {{"targets", targets},
+       {"weights", scheme("channel", true, false)},
+       {"input_activations", scheme(is_dynamic ? "token" : "tensor", false, is_dynamic)},
+       {"output_activations", Config()}});
+  return Config::map({{"quant_method", "compressed-tensors"},
+                      {"format", "int-quantized"},
+                      {"quantization_status", "compressed"},
+                      {"config_groups", Config::map({{"group_0", group}})},
+                      {"ignore", ignored},
+                      {"kv_cache_scheme", Config()},
+                      {"global_compression_ratio", Config()}});
 }
 
 // An earlier export, and nothing else.
@@ -84,10 +146,15 @@ std::string card_for(const LoadedRun& run, const std::string& path, const Export
 
 void export_hugging_face(const LoadedRun& run, const std::string& path,
                          const ExportOptions& options) {
-  const Config config = config_json(run);
+  Config config = config_json(run);
   require_replaceable(path);
   const bool is_gpt2 = config.required<std::string>("model_type") == "gpt2";
   std::vector<NamedArray> arrays = named_arrays(run, options);
+  if (options.only == "int8") {
+    const std::vector<QuantizedLayer> layers = int8_layers(run);
+    put_int8(run, layers, Int8Zero::Signed, arrays);
+    config.set("quantization_config", quantization_config(run, layers, is_gpt2));
+  }
   for (NamedArray& array : arrays) turn_round(array, is_gpt2);
   const std::string card = card_for(run, path, options);
   FolderReplacement folder(path);

@@ -10,8 +10,8 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
 #include "lacuna/framework/interop/fold_attention.hpp"
+#include "lacuna/framework/interop/int8_arrays.hpp"
 #include "lacuna/framework/interop/model_card.hpp"
-#include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
@@ -24,17 +24,20 @@ struct Format {
   ExportFunction write;
   bool takes_masks, takes_sparse;
   bool has_scales = false;  ///< whether it states how attention scales
+  bool takes_int8 = false;
 };
 
 // The one place that knows which formats there are.
 constexpr std::array<Format, 5> kFormats = {{
     {"csr-npz", "NumPy's npz; sparse weights as scipy's csr_matrix has them", export_csr_npz, false,
      false},
-    {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true, false},
+    {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true, false,
+     false, true},
     {"npz", "NumPy's npz: every weight dense", export_npz, true, false},
     {"onnx", "an ONNX model of opset 13, for runtimes (docs/guides/onnx.md)", export_onnx_model,
-     false, true, true},
-    {"safetensors", "a safetensors file: every weight dense", export_safetensors, true, true},
+     false, true, true, true},
+    {"safetensors", "a safetensors file: every weight dense", export_safetensors, true, true, false,
+     true},
 }};
 
 const Format& find_format(const std::string& name) {
@@ -67,6 +70,32 @@ void require_sparse(const Format& format, const ExportOptions& options) {
   if (options.masks) throw ConfigError("--sparse stores the masks; leave out --masks");
 }
 
+// "int8" or "float32", and for whom float32 would be a surprise a note.
+std::string precision_to_write(const LoadedRun& run, const Format& format,
+                               const ExportOptions& options, std::vector<std::string>& notes) {
+  const std::string& only = options.only;
+  if (!only.empty() && only != "int8" && only != "float32") {
+    throw ConfigError("--only takes int8 or float32, found '" + only + "'");
+  }
+  const bool is_quantized = !int8_layers(run).empty();
+  const bool can = format.takes_int8 && !options.sparse;
+  if (only == "int8" && !is_quantized) {
+    throw ConfigError("'" + run.checkpoint +
+                      "' has no int8 weights; quantize it first (lacuna quantize)");
+  }
+  if (only == "int8" && !can) {
+    throw ConfigError(
+        fmt::format("{} holds float32 alone; safetensors, hf and onnx hold int8",
+                    options.sparse ? "--sparse" : fmt::format("the format '{}'", format.name)));
+  }
+  if (!is_quantized || only == "float32") return "float32";
+  if (can) return "int8";
+  notes.emplace_back(
+      "the file holds the float32 weights of a quantized run; safetensors, hf and onnx without "
+      "--sparse hold int8");
+  return "float32";
+}
+
 void measure(const LoadedRun& run, const std::string& path, ExportedRun& exported) {
   constexpr int64_t kFloat = sizeof(float);
   for (const ParameterPtr& parameter : run.model->parameters()) {
@@ -84,6 +113,9 @@ ExportedRun export_card(const std::string& run_or_checkpoint, const std::string&
                         const ExportOptions& options) {
   if (options.sparse) throw ConfigError("--sparse goes with a format, and a card has no weights");
   if (options.masks) throw ConfigError("--masks goes with a format, and a card has no weights");
+  if (!options.only.empty()) {
+    throw ConfigError("--only goes with a format, and a card has no weights");
+  }
   require_unused(path, options);
   std::error_code error;
   if (fs::is_directory(path, error)) {
@@ -120,16 +152,12 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   if (options.sparse) require_sparse(format, options);
   require_unused(path, options);
   const LoadedRun run = load_run(run_or_checkpoint, options.kept);
-  if (!format.has_scales) fold_attention_scale(run);
-  format.write(run, path, options);
   ExportedRun exported{
       .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
-  if ((format.write != export_safetensors || options.sparse) && run.config.has("quantize") &&
-      !CheckpointFile(run.checkpoint).read().state.below("quantized").empty()) {
-    exported.notes.emplace_back(
-        "the file holds the float32 weights of a quantized run; safetensors without --sparse holds "
-        "int8");
-  }
+  ExportOptions chosen = options;
+  chosen.only = precision_to_write(run, format, options, exported.notes);
+  if (!format.has_scales) fold_attention_scale(run);
+  format.write(run, path, chosen);
   measure(run, path, exported);
   for (Module* module : run.model->modules()) {
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;

@@ -18,6 +18,9 @@ struct ExportOptions {
   bool masks = false;
   /// Whether sparse weights are stored by their nonzeros: `safetensors` and `onnx` can.
   bool sparse = false;
+  /// Which weights of a quantized run are written, "int8" or "float32"; empty: int8 where the
+  /// format has it (safetensors without `sparse`, hf and onnx), else float32.
+  std::string only = {};
   /// Whether what stands at the path is replaced: a file, or a folder in which there is nothing but
   /// what an earlier export has written.
   bool overwrite = false;
@@ -42,9 +45,10 @@ struct ExportedRun {
 std::vector<std::pair<std::string, std::string>> export_formats();
 
 /// Writes the weights of one of a run folder's checkpoints, or of a checkpoint file, to `path`,
-/// whole or not at all. Values are float32, zero where a mask has no position; parameters and
-/// buffers have their dotted names (`hf`: those of Hugging Face's files). A weight that is tied to
-/// another is there once, under its owner's name. docs/guides/interop.md describes the formats.
+/// whole or not at all. Values are float32 or, of a quantized run, int8 with scales, zero where a
+/// mask has no position; parameters and buffers have their dotted names (`hf`: those of Hugging
+/// Face's files). A weight that is tied to another is there once, under its owner's name.
+/// docs/guides/interop.md describes the formats.
 ///
 /// *Errors:* ConfigError on an unknown format, on one that takes no masks or no card, and where a
 /// format cannot hold the model; StateError when there is something at `path` already, or it cannot

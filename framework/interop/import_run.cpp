@@ -2,15 +2,21 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/quantize/quantized_layer.hpp"
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
+#include "lacuna/framework/train/weights/initial_values.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
+#include "lacuna/layers/linear.h"
 
 namespace lacuna {
 namespace {
@@ -31,6 +37,59 @@ Config with_source(const Config& given, const std::string& file, const std::stri
   return config;
 }
 
+QuantizedLayer layer_of(const Int8Weight& weight, const Module& model) {
+  const ParameterPtr parameter = model.parameter(weight.name);
+  const Pattern& pattern = *parameter->pattern();
+  const BitMask kept = pattern.is_dense() ? BitMask() : pattern.mask();
+  QuantizedLayer layer{.weight = weight.name, .scales = weight.scales};
+  if (weight.input) layer.input = Int8Grid{weight.input->scale, weight.input->zero};
+  for (size_t i = 0; i < weight.values.values.size(); ++i) {
+    const int8_t value = weight.values.values[i];
+    if (pattern.is_dense() || kept.test(static_cast<int64_t>(i))) {
+      layer.values.push_back(value);
+    } else if (value != 0) {
+      throw ConfigError("the sparsity section prunes '" + weight.name +
+                        "', whose int8 weights come from the file; leave the section out");
+    }
+  }
+  return layer;
+}
+
+// Those that the model has in int8 from the file, if it has any.
+std::vector<QuantizedLayer> imported_int8(const Experiment& e) {
+  std::vector<QuantizedLayer> layers;
+  for (const Int8Weight& weight : first_int8(e.config.at("model"), *e.model)) {
+    layers.push_back(layer_of(weight, *e.model));
+  }
+  if (layers.empty()) return layers;
+  const std::vector<Module*> modules = e.model->modules();
+  for (const QuantizedLayer& layer : layers) {
+    const bool is_linear = std::ranges::any_of(modules, [&](Module* module) {
+      const auto* linear = dynamic_cast<const Linear*>(module);
+      return linear != nullptr && linear->weight()->name() == layer.weight;
+    });
+    if (is_linear) continue;
+    throw ConfigError("'" + layer.weight +
+                      "' is int8 in the file, and only linear layers run in int8; export it in "
+                      "float32 there");
+  }
+  return layers;
+}
+
+// The checkpoint that was written, as one of a quantized run.
+void make_quantized(const RunFolder& folder, const std::vector<QuantizedLayer>& layers) {
+  const CheckpointFile file = find_checkpoint(folder.path());
+  Checkpoint checkpoint = file.read();
+  StateDict kept;
+  for (const char* part : {"model", "ema", "data", "origins"}) {
+    const StateDict of_part = checkpoint.state.below(part);
+    if (!of_part.empty()) kept.merge(part, of_part);
+  }
+  kept.merge("quantized", state_of(layers));
+  checkpoint.state = std::move(kept);
+  folder.save_checkpoint(checkpoint, 1);
+}
+
 }  // namespace
 
 ImportedRun import_run(const std::string& file, const Config& config, const std::string& run_dir,
@@ -49,9 +108,15 @@ ImportedRun import_run(const std::string& file, const Config& config, const std:
                                          parameter->pattern()->nnz(), parameter->numel(),
                                          parameter->pattern()->layout().name()));
   }
+  const std::vector<QuantizedLayer> int8 = imported_int8(*experiment);
   FolderReplacement whole(run_dir);
   const RunFolder folder = RunFolder::create(whole.temporary_path(), experiment->config.to_yaml());
   Trainer(*experiment, folder, ProgressStyle::Lines).save_beginning();
+  if (!int8.empty()) {
+    make_quantized(folder, int8);
+    imported.notes.push_back(fmt::format("{} weights are int8 ({} first): the run is quantized",
+                                         int8.size(), int8.front().weight));
+  }
   whole.commit();
   imported.checkpoint = find_checkpoint(run_dir).path();
   return imported;

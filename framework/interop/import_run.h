@@ -25,7 +25,9 @@ struct ImportedRun {
 /// Makes a run folder of step 0 whose model has the values and masks of a file: what `lacuna train`
 /// would begin with, had its `model.init_from` the file (whose `rename` and `skip` are followed,
 /// and whose path is replaced). `lacuna eval`, `predict`, `inspect`, `train --resume` and
-/// `init_from` take it as any other run. The folder is there whole or not at all.
+/// `init_from` take it as any other run. The folder is there whole or not at all. Where the file
+/// has weights in int8 with scales, the run is a quantized one, as `lacuna quantize` makes them:
+/// its layers run in int8, and it is not trained on.
 ///
 /// Where the configuration has a `sparsity` section, its first masks are made, as at the beginning
 /// of a training; a static one keeps the masks that the file, or its zeros, gave (`init_method:

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/nn/module.h"
@@ -18,7 +19,8 @@ namespace lacuna {
 /// `attention_mask` and `token_type_ids`, if its layers use them (of attention only what is not
 /// causal does). Its output is `output`. The sizes of `batch` and `sequence` are free; a sequence
 /// may not be longer than its position embedding. *Shapes:* `example` is what the model is given,
-/// without the batch. `metadata` goes into the file (metadata_props).
+/// without the batch. `metadata` goes into the file (metadata_props). Linear layers whose weights
+/// are among `int8` are written in int8, with QuantizeLinear and DequantizeLinear.
 ///
 /// *Errors:* Error that names a layer which has no form in ONNX (a class of a user's, inputs or
 /// outputs that are sparsified, a batch_norm without running statistics), where the values have 2
@@ -26,6 +28,7 @@ namespace lacuna {
 /// twice the values, dense; with `values` Sparse three times.
 void export_onnx(Module& model, const Shape& example,
                  const std::map<std::string, std::string>& metadata, const std::string& path,
-                 OnnxValues values = OnnxValues::Dense);
+                 OnnxValues values = OnnxValues::Dense,
+                 const std::vector<OnnxInt8Weight>& int8 = {});
 
 }  // namespace lacuna

@@ -18,6 +18,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/onnx/int8_nodes.hpp"
 
 namespace lacuna {
 namespace {
@@ -120,7 +121,8 @@ void set_value(onnx::ValueInfoProto& proto, const OnnxValue& value) {
 }
 
 onnx::ModelProto model_of(const OnnxGraph& graph,
-                          const std::map<std::string, std::string>& metadata, OnnxValues values) {
+                          const std::map<std::string, std::string>& metadata, OnnxValues values,
+                          const std::vector<OnnxInt8Weight>& int8) {
   onnx::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("lacuna");
@@ -137,6 +139,7 @@ onnx::ModelProto model_of(const OnnxGraph& graph,
   for (const OnnxValue& value : graph.outputs()) set_value(*proto.add_output(), value);
   for (const OnnxConstant& constant : graph.constants()) add_constant(proto, constant, values);
   for (const OnnxNode& node : graph.nodes()) add_node(proto, node);
+  write_int8_nodes(model, int8);
   return model;
 }
 
@@ -180,12 +183,13 @@ void require_onnx_size(uint64_t bytes) {
 }
 
 void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
-                     const std::string& path, OnnxValues values) {
+                     const std::string& path, OnnxValues values,
+                     const std::vector<OnnxInt8Weight>& int8) {
   require_onnx_size(bytes(graph));
   if (values == OnnxValues::Sparse) {
-    check(model_of(graph, metadata, OnnxValues::Dense), OnnxValues::Dense);
+    check(model_of(graph, metadata, OnnxValues::Dense, int8), OnnxValues::Dense);
   }
-  const onnx::ModelProto model = model_of(graph, metadata, values);
+  const onnx::ModelProto model = model_of(graph, metadata, values, int8);
   check(model, values);
   FileReplacement replacement(path);
   errno = 0;

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/nn/onnx_graph.h"
+#include "lacuna/framework/onnx/int8_weight.hpp"
 
 namespace lacuna {
 
@@ -16,10 +18,12 @@ void require_onnx_size(uint64_t bytes);
 /// (in coordinates, 12 bytes a nonzero), the others as dense ones.
 enum class OnnxValues { Dense, Sparse };
 
-/// Writes the graph whole or not at all, with opset 13 and these texts as metadata. The model is
+/// Writes the graph whole or not at all, with opset 13 and these texts as metadata, and its linear
+/// products with these weights in int8 (int8_nodes.hpp). The model is
 /// checked first, shapes inferred strictly. *Errors:* Error where it has more than 2 GiB, the most
 /// that one file can hold, the checker refuses it, or it cannot be written.
 void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
-                     const std::string& path, OnnxValues values = OnnxValues::Dense);
+                     const std::string& path, OnnxValues values = OnnxValues::Dense,
+                     const std::vector<OnnxInt8Weight>& int8 = {});
 
 }  // namespace lacuna

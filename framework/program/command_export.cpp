@@ -36,6 +36,7 @@ int run_export(const ExportCommand& command) {
                  {.format = command.format,
                   .masks = command.masks,
                   .sparse = command.sparse,
+                  .only = command.only,
                   .overwrite = command.overwrite,
                   .card = command.card,
                   .kept = command.last ? KeptCheckpoint::Last : KeptCheckpoint::Best});

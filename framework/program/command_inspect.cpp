@@ -24,6 +24,7 @@
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
+#include "lacuna/framework/quantize/float32_values.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsifier.h"
@@ -167,7 +168,7 @@ int run_inspect(const InspectCommand& command) {
   const Checkpoint checkpoint = file.read();
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
   std::vector<Row> parameters;
-  naming_file(path, [&] { parameters = parameter_rows(checkpoint.state.below("model"), states); });
+  naming_file(path, [&] { parameters = parameter_rows(model_state(checkpoint.state), states); });
   int64_t numel = 0, nnz = 0, bytes = 0;
   for (const Row& row : parameters) {
     numel += row.shape.numel();

@@ -101,6 +101,7 @@ struct ExportCommand {
   std::string out;
   bool masks = false;
   bool sparse = false;
+  std::string only;  ///< of a quantized run: int8 or float32
   bool overwrite = false;
   bool card = false;  ///< a model card, alone or in the folder of the format hf
 };

@@ -169,6 +169,7 @@ void add_quantize(CLI::App& app, Action& action) {
   add_set(*command, c.overrides, "Change a value of the section quantize: path=value");
   add_threads(*command, c.threads);
   add_last(*command, c.last);
+  command->add_option("--only", c.only, "int8: leave the float32 weights of these layers out");
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_quantize(c); }; });
 }
@@ -248,6 +249,8 @@ void add_export(CLI::App& app, Action& action) {
   command->add_flag("--masks", c.masks, "Write masks too, as NAME_mask");
   command->add_flag("--sparse", c.sparse,
                     "Store sparse weights by their nonzeros (safetensors, onnx)");
+  command->add_option("--only", c.only, "Weights of a quantized run: int8 or float32")
+      ->type_name("TYPE");
   add_overwrite(*command, c.overwrite);
   command->callback([&action] { action = [] { return run_export(c); }; });
 }

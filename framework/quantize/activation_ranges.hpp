@@ -17,9 +17,10 @@ struct ActivationRange {
 
 /// The grids of the inputs of `weights`, in their order: min_max spans all values; percentile cuts
 /// (100 − percentile) % of them, half at each end, or all at the upper end where none is negative,
-/// by a histogram of 8192 bins. *Requires* a model in evaluation mode, and static activations.
-/// *Errors:* DataError that names a weight whose inputs are NaN, infinite or all the same;
-/// StateError for one that the model never multiplies with. *Cost:* two runs.
+/// by a histogram of 8192 bins; mse reaches as far as loses the fewest squares of the bins' middles
+/// by rounding and clipping, of 80 reaches at each end. *Requires* a model in evaluation mode, and
+/// static activations. *Errors:* DataError that names a weight whose inputs are NaN, infinite or
+/// all the same; StateError for one that the model never multiplies with. *Cost:* two runs.
 std::vector<ActivationRange> activation_ranges(Module& model, const CalibrationRun& run,
                                                const std::vector<ParameterPtr>& weights,
                                                const QuantizeOptions& options);

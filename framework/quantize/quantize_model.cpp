@@ -53,8 +53,9 @@ double clipped_share(const Tensor& weight, const std::vector<float>& scales, int
 
 class Quantizer {
  public:
-  Quantizer(Module& model, const QuantizeOptions& options, const CalibrationRun& run)
-      : model_(model), options_(options), run_(run) {}
+  Quantizer(Module& model, const QuantizeOptions& options, const CalibrationRun& run,
+            const std::vector<KnownGrid>& known)
+      : model_(model), options_(options), run_(run), known_(known) {}
 
   void quantize_weight(const CalibratedLayer& layer) {
     Parameter& parameter = *layer.weight;
@@ -65,6 +66,9 @@ class Quantizer {
         throw DataError("'" + parameter.name() + "' has values that are NaN or infinite");
       }
     }
+    const auto known = std::ranges::find_if(
+        known_, [&](const KnownGrid& grid) { return grid.layer.weight == parameter.name(); });
+    if (known != known_.end()) return take(*known, weight, mask, parameter);
     const std::vector<float> scales = grid_scales(weight, options_.clip);
     QuantizedLayer quantized{.weight = parameter.name(),
                              .scales = scales,
@@ -81,8 +85,11 @@ class Quantizer {
   }
 
   void add_ranges(const std::vector<ParameterPtr>& weights) {
+    const auto has_grid = [](const QuantizedLayer& layer) { return layer.input.has_value(); };
+    if (std::ranges::all_of(done_.layers, has_grid)) return;
     const std::vector<ActivationRange> ranges = activation_ranges(model_, run_, weights, options_);
     for (size_t i = 0; i < ranges.size(); ++i) {
+      if (has_grid(done_.layers[i])) continue;
       done_.layers[i].input = ranges[i].grid;
       done_.layers[i].clipped_inputs = ranges[i].clipped;
     }
@@ -91,6 +98,40 @@ class Quantizer {
   QuantizedModel take() { return std::move(done_); }
 
  private:
+  // Values stay; scales take up what the rows were multiplied with since, and values its sign.
+  void take(const KnownGrid& known, const Tensor& weight, const MaskSet& mask,
+            Parameter& parameter) {
+    QuantizedLayer layer = known.layer;
+    if (static_cast<int64_t>(layer.values.size()) != mask.count() ||
+        static_cast<int64_t>(layer.scales.size()) != weight.shape()[0]) {
+      throw StateError("the known int8 values of '" + layer.weight + "' are of another mask");
+    }
+    const int64_t columns = weight.shape()[1];
+    std::vector<int8_t> signs(layer.scales.size(), 1);
+    for (size_t r = 0; r < layer.scales.size(); ++r) {
+      const std::span<const float> was = known.weight.storage().subspan(
+          r * static_cast<size_t>(columns), static_cast<size_t>(columns));
+      const auto largest =
+          std::ranges::max_element(was, [](float a, float b) { return std::abs(a) < std::abs(b); });
+      if (largest == was.end() || *largest == 0.0f) continue;
+      const size_t at = static_cast<size_t>(largest - was.begin());
+      const float now = weight.data()[static_cast<int64_t>(r) * columns + static_cast<int64_t>(at)];
+      if (now == *largest) continue;
+      layer.scales[r] *= std::abs(now / *largest);
+      signs[r] = now / *largest < 0.0f ? -1 : 1;
+    }
+    Tensor result = Tensor::zeros(weight.shape());
+    size_t place = 0;
+    mask.positions().for_each([&](int64_t i) {
+      const auto row = static_cast<size_t>(i / columns);
+      int8_t& value = layer.values[place++];
+      value = static_cast<int8_t>(value * signs[row]);
+      result.mutable_data()[i] = layer.scales[row] * static_cast<float>(value);
+    });
+    parameter.assign(result);
+    done_.layers.push_back(std::move(layer));
+  }
+
   static Tensor by_rounding(const Tensor& weight, QuantizedLayer& quantized) {
     Tensor rounded = rounded_to(quantized.scales, weight);
     quantized.relative_error = relative_output_error(
@@ -115,13 +156,30 @@ class Quantizer {
   Module& model_;
   const QuantizeOptions& options_;
   const CalibrationRun& run_;
+  const std::vector<KnownGrid>& known_;
   QuantizedModel done_;
 };
 
 }  // namespace
 
+KnownGrid known_grid(const Parameter& parameter, std::vector<float> scales,
+                     std::optional<Int8Grid> input) {
+  KnownGrid known{.layer = {.weight = parameter.name(), .scales = std::move(scales)},
+                  .weight = parameter.to_dense()};
+  known.layer.input = input;
+  const int64_t columns = matrix_columns(parameter.shape());
+  mask_of(parameter).positions().for_each([&](int64_t i) {
+    known.layer.values.push_back(
+        grid_step(known.weight.data()[i], known.layer.scales[static_cast<size_t>(i / columns)]));
+  });
+  known.layer.clipped_weights =
+      clipped_share(known.weight, known.layer.scales, parameter.pattern()->nnz());
+  return known;
+}
+
 QuantizedModel quantize_model(Module& model, const std::vector<Int8Candidate>& candidates,
-                              const QuantizeOptions& options, const CalibrationRun& run) {
+                              const QuantizeOptions& options, const CalibrationRun& run,
+                              const std::vector<KnownGrid>& known) {
   std::vector<ParameterPtr> weights;
   for (const Int8Candidate& candidate : candidates) {
     if (candidate.reason.empty()) weights.push_back(candidate.weight);
@@ -139,7 +197,7 @@ QuantizedModel quantize_model(Module& model, const std::vector<Int8Candidate>& c
   } else {
     for (const ParameterPtr& weight : weights) layers.push_back({.weight = weight});
   }
-  Quantizer quantizer(model, options, run);
+  Quantizer quantizer(model, options, run, known);
   for (const CalibratedLayer& layer : layers) quantizer.quantize_weight(layer);
   if (options.when == QuantizeOptions::When::Static) quantizer.add_ranges(weights);
   return quantizer.take();

@@ -44,17 +44,40 @@ std::vector<std::string> read_filter(const Config& section) {
   return globs;
 }
 
+// When the fake quantization of a training begins, and when its grids stay.
+void read_training(const Config& section, QuantizeOptions& options) {
+  if (options.smooth > 0.0) {
+    section.get("smooth").error(
+        "qat trains the weights, and smooths none; quantize with gptq and `smooth` first, or leave "
+        "it out");
+  }
+  const auto read = [&](const char* key, double fallback) {
+    return require_range(section, key, section.get<double>(key, fallback), 0.0, 1e6);
+  };
+  options.start_epoch = read("start_epoch", options.start_epoch);
+  options.freeze_after = read("freeze_after", options.freeze_after);
+}
+
 }  // namespace
 
 const char* to_string(QuantizeOptions::Algorithm algorithm) {
-  return algorithm == QuantizeOptions::Algorithm::Gptq ? "gptq" : "nearest";
+  switch (algorithm) {
+    case QuantizeOptions::Algorithm::Nearest:
+      return "nearest";
+    case QuantizeOptions::Algorithm::Gptq:
+      return "gptq";
+    case QuantizeOptions::Algorithm::Qat:
+      return "qat";
+  }
+  return "";
 }
 
 QuantizeOptions QuantizeOptions::from_config(const Config& section) {
   if (!section.is_map()) section.fail("a map, as {algorithm: gptq}; {} for the defaults");
   QuantizeOptions options;
   options.algorithm = read_name<Algorithm>(
-      section, "algorithm", {{"gptq", Algorithm::Gptq}, {"nearest", Algorithm::Nearest}});
+      section, "algorithm",
+      {{"gptq", Algorithm::Gptq}, {"nearest", Algorithm::Nearest}, {"qat", Algorithm::Qat}});
   const Config weights = section_of(section, "weights");
   require_eight_bits(weights);
   read_name<int>(weights, "per", {{"channel", 0}});
@@ -65,9 +88,10 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
   options.when =
       read_name<When>(activations, "when", {{"static", When::Static}, {"dynamic", When::Dynamic}});
   if (options.when == When::Static) {
-    options.observer =
-        read_name<Observer>(activations, "observer",
-                            {{"percentile", Observer::Percentile}, {"min_max", Observer::MinMax}});
+    options.observer = read_name<Observer>(activations, "observer",
+                                           {{"percentile", Observer::Percentile},
+                                            {"min_max", Observer::MinMax},
+                                            {"mse", Observer::Mse}});
   }
   if (options.when == When::Static && options.observer == Observer::Percentile) {
     options.percentile =
@@ -75,6 +99,9 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
                       activations.get<double>("percentile", options.percentile), 50.0, 100.0);
   }
   options.param_filter = read_filter(section);
+  options.smooth =
+      require_range(section, "smooth", section.get<double>("smooth", options.smooth), 0.0, 1.0);
+  if (options.algorithm == Algorithm::Qat) read_training(section, options);
   if (options.needs_examples()) {
     const Config calibration = section.get("calibration");
     options.calibration = CalibrationOptions::from_config(calibration);

@@ -13,29 +13,37 @@ namespace lacuna {
 struct QuantizeOptions {
   /// Nearest rounds each weight by itself. Gptq lets the columns that follow make up for what
   /// rounding changes, by the layer's inputs (OneShotOptions::grid_scales).
-  enum class Algorithm { Nearest, Gptq };
+  /// Qat trains with weights and activations on their grids (quantization_aware.hpp).
+  enum class Algorithm { Nearest, Gptq, Qat };
   /// Activations have one grid for all examples, or each example its own.
   enum class When { Static, Dynamic };
-  /// What a static grid spans: all values that were seen, or all but a few at its ends.
-  enum class Observer { MinMax, Percentile };
+  /// What a static grid spans: all values that were seen, all but a few at its ends, or so many
+  /// that the squares lost by rounding and clipping are fewest.
+  enum class Observer { MinMax, Percentile, Mse };
 
   Algorithm algorithm = Algorithm::Gptq;
   GridClip clip = GridClip::Mse;
   When when = When::Static;
   Observer observer = Observer::Percentile;
   double percentile = 99.99;
+  /// How much of the range of activations goes into the weights (smooth.hpp), from 0 to 1; 0: off.
+  double smooth = 0.0;
+  /// Of qat: epochs of a run before it begins, and after that until the grids stay.
+  double start_epoch = 0.0, freeze_after = 1.0;
   /// Globs of weights; empty: those of all linear layers but the first and the last layer.
   std::vector<std::string> param_filter{};
   CalibrationOptions calibration{};
   /// Examples of a calibration, at least.
   static constexpr int64_t kFewestExamples = 8;
 
-  bool needs_examples() const { return algorithm == Algorithm::Gptq || when == When::Static; }
+  bool needs_examples() const {
+    return algorithm == Algorithm::Gptq || when == When::Static || smooth > 0.0;
+  }
 
   /// Writes defaults into the section. *Errors:* ConfigError.
   static QuantizeOptions from_config(const Config& section);
 };
 
-const char* to_string(QuantizeOptions::Algorithm algorithm);  ///< "nearest", "gptq"
+const char* to_string(QuantizeOptions::Algorithm algorithm);  ///< "nearest", "gptq", "qat"
 
 }  // namespace lacuna

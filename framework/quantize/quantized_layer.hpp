@@ -32,6 +32,9 @@ StateDict state_of(const std::vector<QuantizedLayer>& layers);
 /// *Errors:* CheckpointError for what no quantization writes.
 std::vector<QuantizedLayer> quantized_layers(const StateDict& state);
 
+/// "input_scale" and "input_zero" of a layer's state, if they are there. *Errors:* CheckpointError.
+std::optional<Int8Grid> input_grid_of(const StateDict& layer, const std::string& weight);
+
 /// The layer's product, by the positions of its weight and its bias. *Errors:* CheckpointError when
 /// the values are not as many as the positions, or scales as outputs.
 std::shared_ptr<const Int8Linear> int8_linear_of(const QuantizedLayer& quantized,

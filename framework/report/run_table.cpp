@@ -32,6 +32,10 @@ void add_sizes(const RunData& run, RunResult& result) {
   result.density = result.nnz / number_or_none(run.summary, "numel");
   result.parameter_bytes = number_or_none(run.summary, "parameter_bytes");
   result.train_seconds = number_or_none(run.summary, "train_seconds");
+  const Config int8 = run.summary.is_map() ? run.summary.get("int8") : Config();
+  if (!int8.is_map()) return;
+  result.parameter_bytes = number_or_none(int8, "bytes");
+  result.examples_per_second = number_or_none(int8, "examples_per_second");
 }
 
 // The last step that any curve tells of.

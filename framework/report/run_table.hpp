@@ -32,6 +32,7 @@ struct RunResult {
   double density = kNone;   ///< nonzeros over all parameters
   double nnz = kNone;
   double parameter_bytes = kNone;
+  double examples_per_second = kNone;  ///< of a quantized run, as its products run
   double train_seconds = kNone;
   double seed = kNone;
 };

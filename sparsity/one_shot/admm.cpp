@@ -14,6 +14,7 @@
 #include "lacuna/framework/kernels/dense/cholesky.hpp"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
+#include "lacuna/sparsity/one_shot/weight_grid.hpp"
 
 namespace lacuna {
 namespace {
@@ -52,7 +53,8 @@ class AdmmRounds {
   int64_t on_the_way(int64_t present, int64_t keep, double progress) const;
   MaskSet choose(double progress);
   MaskSet choose_on_the_way(int64_t count);
-  void round(const MaskSet& mask);
+  void round(const MaskSet& mask, bool is_last_mask);
+  std::vector<float> scales_of(const MaskSet& mask) const;
   void add_rows(const Array<float>& rows, const float* square, float beta,
                 Array<float>& into) const;
 
@@ -182,18 +184,39 @@ MaskSet AdmmRounds::choose_on_the_way(int64_t count) {
   return MaskSelector({}, {}, present.shape()).keep(present, scores, count);
 }
 
+// Of X as weights, what is kept of each row.
+std::vector<float> AdmmRounds::scales_of(const MaskSet& mask) const {
+  Tensor kept = Tensor::zeros(problem_.weight.shape());
+  float* into = kept.mutable_data();
+  mask.positions().for_each([&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    into[i] = static_cast<float>(sum_[at] / norms_[at % norms_.size()]);
+  });
+  return grid_scales(kept, *problem_.options.grid_in_rounds);
+}
+
 // X from a mask and the X before it.
-void AdmmRounds::round(const MaskSet& mask) {
+void AdmmRounds::round(const MaskSet& mask, bool is_last_mask) {
   const auto rho = static_cast<float>(problem_.options.rho);
   const BitMask& kept = mask.bits();
+  std::vector<float> scales;  // of a grid that the kept ones are projected onto, too
+  if (is_last_mask && problem_.options.grid_in_rounds) scales = scales_of(mask);
+  const auto projected = [&](size_t at) {
+    if (scales.empty()) return sum_[at];
+    const size_t columns = norms_.size();
+    const auto norm = static_cast<float>(norms_[at % columns]);
+    return on_grid(sum_[at] / norm, scales[at / columns]) * norm;
+  };
   constexpr int64_t kGrain = int64_t{1} << 14;
   // Off the mask X is what the penalty has summed up, to which W is added.
   parallel_for(static_cast<int64_t>(sum_.size()), kGrain, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const auto at = static_cast<size_t>(i);
       const bool stays = kept.test(i);
-      weights_[at] = target_[at] + (stays ? rho : -rho) * sum_[at];
-      if (stays) sum_[at] = 0.0f;
+      // The projection Z: the target is ρ(Z − U) with U = X − Z, which X keeps.
+      const float onto = stays ? projected(at) : 0.0f;
+      weights_[at] = target_[at] + rho * (stays ? 2.0f * onto - sum_[at] : -sum_[at]);
+      sum_[at] -= onto;
     }
   });
   add_rows(weights_, inverse_.data(), 1.0f, sum_);
@@ -212,7 +235,7 @@ PrunedWeight AdmmRounds::run() {
     if (t <= std::max(options.gradual_rounds, 1) || goes_on_choosing) {
       mask = choose(1.0 - left * left * left);
     }
-    round(mask);
+    round(mask, is_there);
   }
   if (goes_on_choosing) mask = choose(1.0);
   for (size_t i = 0; i < sum_.size(); ++i) {

@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/one_shot/admm.hpp"
 #include "lacuna/sparsity/one_shot/one_shot_problem.hpp"
+#include "lacuna/sparsity/one_shot/prune_to_grid.hpp"
 #include "lacuna/sparsity/one_shot/sparse_gpt.hpp"
 #include "lacuna/sparsity/one_shot/swap_search.hpp"
 
@@ -134,6 +135,9 @@ OneShotOptions OneShotOptions::defaults(OneShotMethod method) {
 PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, const InputGram& gram,
                             const MaskSelector& selector, int64_t keep, const MaskSet* present,
                             const OneShotOptions& options) {
+  if (options.grid) {
+    return prune_to_grid(layer, weight, gram, selector, keep, present, options);
+  }
   require_layer(layer, weight, gram, selector.shape());
   if (present != nullptr) require_layer(layer, weight, gram, present->shape());
   const MaskSet candidates = present != nullptr ? *present : MaskSet::all(weight.shape());

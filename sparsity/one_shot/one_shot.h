@@ -29,6 +29,10 @@ const char* to_string(OneShotMethod method);
 enum class OneShotGranularity { Layer, Row };
 const char* to_string(OneShotGranularity granularity);  ///< "layer", "row"
 
+/// How far a row's grid of int8 steps reaches: to its largest |w|, or to the reach from there down
+/// to a fifth of it that loses the fewest squares, when larger weights are clipped to it.
+enum class GridClip { Max, Mse };
+
 /// How one layer is pruned. `defaults` gives those of each method's authors.
 struct OneShotOptions {
   OneShotMethod method = OneShotMethod::Wanda;
@@ -65,6 +69,14 @@ struct OneShotOptions {
   /// is kept becomes a multiple of it, and the columns that follow make up for that too, as in GPTQ
   /// (Frantar et al., 2022, arXiv:2210.17323). Empty: weights stay as they are.
   std::vector<float> grid_scales{};
+  /// Of linear layers: what is kept becomes multiples of int8 steps, whose scales are found
+  /// (PrunedWeight::grid_scales), with the mask at once (one_shot/prune_to_grid.hpp). Empty:
+  /// weights stay float32.
+  std::optional<GridClip> grid{};
+  /// With `grid`: each weight is rounded by itself, and not by the sweep.
+  bool rounds_to_nearest = false;
+  /// Of admm: the rounds whose mask is the last one project what is kept onto such a grid.
+  std::optional<GridClip> grid_in_rounds{};
 
   static OneShotOptions defaults(OneShotMethod method);
 };
@@ -75,6 +87,7 @@ struct PrunedWeight {
   MaskSet mask;
   double relative_error = 0.0;          ///< as relative_output_error
   std::vector<std::string> messages{};  ///< what the user should know: damping that was raised
+  std::vector<float> grid_scales{};     ///< with OneShotOptions::grid: a step of each output row
 };
 
 /// Prunes one layer to `keep` positions, chosen among those of `present` (null: all); those that

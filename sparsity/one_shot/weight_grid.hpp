@@ -5,12 +5,9 @@
 #include <vector>
 
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/sparsity/one_shot/one_shot.h"
 
 namespace lacuna {
-
-/// How far a row's grid reaches: to its largest |w|, or to the reach from there down to a fifth of
-/// it that loses the fewest squares, when larger weights are clipped to it.
-enum class GridClip { Max, Mse };
 
 /// Steps on either side of zero.
 inline constexpr int kGridSteps = 127;

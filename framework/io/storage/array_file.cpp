@@ -15,6 +15,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/io/storage/npz_file.hpp"
+#include "lacuna/framework/io/storage/onnx_file.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/io/storage/safetensors_index.hpp"
 
@@ -238,6 +239,7 @@ ArrayFormat array_format(const std::string& path) {
   if (path.ends_with(".safetensors")) return ArrayFormat::Safetensors;
   if (path.ends_with(kIndexEnding)) return ArrayFormat::SafetensorsIndex;
   if (path.ends_with(".npz")) return ArrayFormat::Npz;
+  if (path.ends_with(".onnx") && is_own_onnx(path)) return ArrayFormat::Onnx;
   return path.ends_with(".npy") ? ArrayFormat::Npy : ArrayFormat::None;
 }
 
@@ -251,6 +253,8 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
       return open_npz(path);
     case ArrayFormat::Npy:
       return open_npy(path);
+    case ArrayFormat::Onnx:
+      return open_onnx(path);
     case ArrayFormat::None:
       break;
   }

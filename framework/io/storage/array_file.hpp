@@ -1,6 +1,6 @@
 // ArrayFile: named arrays in a file of another tool, whichever of the formats it is in:
-// safetensors (in one file or several with an index), NumPy's npz (and npy, which holds one).
-// Models and their names are not known here.
+// safetensors (in one file or several with an index), lacuna's own ONNX models, NumPy's npz (and
+// npy, which holds one). Models and their names are not known here.
 #pragma once
 
 #include <cstddef>
@@ -64,13 +64,14 @@ class ArrayFile {
   std::vector<ArrayEntry> arrays_;
 };
 
-/// The format that a file's name tells.
+/// The format that a file's name tells, and of .onnx its first bytes.
 enum class ArrayFormat {
   None,
   Safetensors,
   SafetensorsIndex,  ///< of several safetensors files next to it: ….safetensors.index.json
   Npz,
-  Npy
+  Npy,
+  Onnx  ///< that lacuna has written
 };
 ArrayFormat array_format(const std::string& path);
 

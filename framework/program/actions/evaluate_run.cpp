@@ -3,18 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/actions/quantized_parts.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
@@ -28,7 +26,6 @@
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/float32_model.hpp"
-#include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
@@ -176,28 +173,6 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, cons
     tell("the training data is missing; the splits in files of their own are evaluated");
     return splits;
   }
-}
-
-// Examples that a model takes in a second, in batches of up to 256 that are run as an evaluation
-// runs them, for a third of a second.
-double measure_rate(Module& model, const Dataset& data) {
-  using Clock = std::chrono::steady_clock;
-  constexpr double kSeconds = 0.3;
-  const int64_t most =
-      example_pieces(model, data.example_shape(), std::min<int64_t>(data.size(), 256)).examples;
-  std::vector<int64_t> first(static_cast<size_t>(most));
-  std::iota(first.begin(), first.end(), 0);
-  const Batch batch = data.gather(first);
-  const NoGrad no_grad;
-  run_model(model, batch).value();  // which finds memory and caches as it can
-  const auto begin = Clock::now();
-  double seconds = 0.0, examples = 0.0;
-  while (seconds < kSeconds) {
-    run_model(model, batch).value();
-    examples += static_cast<double>(first.size());
-    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-  return examples / seconds;
 }
 
 // A quantized model as it is, and as it was.

@@ -16,6 +16,8 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/program/actions/prune_options.hpp"
+#include "lacuna/framework/program/actions/prune_quantized.hpp"
+#include "lacuna/framework/program/actions/quantized_parts.hpp"
 #include "lacuna/framework/program/actions/read_given.hpp"
 #include "lacuna/framework/program/actions/source_run.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
@@ -146,24 +148,29 @@ std::string table(const Config& report) {
 }
 
 void fill_run(const RunFolder& folder, const Experiment& e, const std::string& source,
-              const Config& report) {
+              const Config& report, const PrunedInt8* int8) {
   log_to_file(folder.log_path());
   log_info_to_file(
       fmt::format("pruned {}: {} of {} parameters are nonzeros", source, e.nnz(), e.numel()));
   for (const std::string& note : e.notes) log_info_to_file("init_from: " + note);
   log_info_to_file("\n" + table(report));
   for (const Config& message : report.at("messages").items()) log_warning(message.text());
-  folder.save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
+  Checkpoint checkpoint = first_checkpoint(e);
+  if (int8 != nullptr) {
+    checkpoint.state = int8->state;
+    write_file_atomically(folder.path() + "/quantize.json", json_text(int8->report));
+  }
+  folder.save_checkpoint(checkpoint, e.train.checkpoint.keep_last);
   write_file_atomically(folder.path() + "/prune.json", json_text(report));
 }
 
 // It is there whole or not at all.
 void write_run(const std::string& path, const Experiment& e, const std::string& source,
-               const Config& report) {
+               const Config& report, const PrunedInt8* int8) {
   FolderReplacement whole(path);
   const RunFolder folder = RunFolder::create(whole.temporary_path(), e.config.to_yaml());
   try {
-    fill_run(folder, e, source, report);
+    fill_run(folder, e, source, report, int8);
     RunFolder::require_unused(path);
     whole.commit();
     stop_logging_to_file();
@@ -203,13 +210,24 @@ PrunedRun prune_run(const PruneRequest& request) {
     });
   }
   const Config before = evaluation_of(*e);
+  const bool quantizes = !given.get("quantize").is_null();
+  if (quantizes) prune_to_grids(*e, algorithms);
   for (OneShotPruning* one : algorithms) one->prune();
   e->write_layouts();
   Config report = report_of(source, *e, algorithms);
   report.set("before", before);
   report.set("after", evaluation_of(*e));
-  write_run(request.run_dir, *e, source.path, report);
-  return {.report = report, .text = table(report)};
+  std::string text = table(report);
+  std::optional<PrunedInt8> int8;
+  if (quantizes) {
+    int8 = quantize_pruned(*e, algorithms);
+    int8->report.set("checkpoint", source.path);
+    int8->report.set("step", source.checkpoint.step);
+    report.set("quantized", int8->report);
+    text += quantize_report_text(int8->report);
+  }
+  write_run(request.run_dir, *e, source.path, report, int8 ? &*int8 : nullptr);
+  return {.report = report, .text = text};
 }
 
 }  // namespace lacuna

@@ -1,11 +1,10 @@
 // A trained model in int8, in a folder that `eval`, `predict` and `generate` run.
 #include "lacuna/framework/program/actions/quantize_run.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -13,16 +12,21 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/nn/batch_user.h"
+#include "lacuna/framework/program/actions/quantized_parts.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
+#include "lacuna/framework/quantize/float32_values.hpp"
+#include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/quantize/quantize_model.hpp"
+#include "lacuna/framework/quantize/smooth.hpp"
 #include "lacuna/framework/records/json_text.hpp"
-#include "lacuna/framework/train/calibration_data.hpp"
 #include "lacuna/framework/train/checks/ignored_labels.hpp"
 #include "lacuna/framework/train/checks/run_origins.hpp"
+#include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/float32_model.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
@@ -50,9 +54,19 @@ struct OpenedRun {
   Config evaluation(bool in_int8) const {
     const auto made = float32_model();
     if (in_int8) run_in_int8(*made, checkpoint.state.below("quantized"));
-    return precision_result(evaluate_splits(*made, loss, data, train.eval_batch_size), *made);
+    return measured_precision(*made, loss, data, train);
   }
 };
+
+// Nobody means to train on in the folder that a quantized run is to be in.
+void require_new_folder(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path + "/config.yaml", error)) {
+    throw StateError("the run folder '" + path +
+                     "' holds a run already; choose another folder with --run-dir");
+  }
+  RunFolder::require_unused(path);
+}
 
 // The section, by the file, the run's own or --set alone. Everything else is the run's.
 void take_section(const QuantizeRequest& request, Config& config) {
@@ -124,36 +138,53 @@ void read_loss(OpenedRun& run, const Module& model) {
   }
 }
 
-CalibrationRun calibration_of(const OpenedRun& run, const QuantizeOptions& options) {
-  if (!options.needs_examples()) return {};
-  CalibrationOptions wanted = options.calibration;
-  const CalibrationData data =
-      calibration_data(run.data.train, run.train.seed, run.train.batch_size);
-  const int64_t fewest = QuantizeOptions::kFewestExamples;
-  if (data.examples < std::max(wanted.examples.value_or(fewest), fewest)) {
-    run.config.get("quantize")
-        .error(fmt::format("calibration needs {} examples, and the training data has {}",
-                           std::max(wanted.examples.value_or(fewest), fewest), data.examples));
+// --only int8: the weights that were quantized are there once. The averages are the weights then,
+// which nothing trains on.
+void drop_float32(OpenedRun& run) {
+  const auto model = restore_model(run.config, run.checkpoint.state, run.format.example_shape);
+  for (const Module* module : model->modules()) {
+    if (dynamic_cast<const BatchUser*>(module) == nullptr) continue;
+    throw ConfigError(
+        "--only int8: layer '" + module->path() + "' (" + std::string(module->type()) +
+        ") is folded into int8 weights, and needs the float32 ones; leave --only out");
   }
-  wanted.examples =
-      wanted.examples.value_or(std::min(data.examples, CalibrationOptions::kDefaultExamples));
-  return [data, wanted](Module& model) { data.run(model, wanted); };
+  replace_model_state(run.checkpoint.state, model->state_dict());
+  replace_model_state(run.checkpoint.state, without_float32(run.checkpoint.state));
+  if (run.config.get("train").is_map()) run.config.get("train").erase("ema");
 }
 
-// Model, inputs and origins stay; what only training needs goes.
-void keep_model_state(StateDict& state) {
-  StateDict kept;
-  for (const char* part : {"model", "ema", "data", "origins", "quantized"}) {
-    const StateDict of_part = state.below(part);
-    if (!of_part.empty()) kept.merge(part, of_part);
-  }
-  state = std::move(kept);
+// Moves ranges of activations into weights, of the checkpoint, too. The averages are the weights
+// then.
+std::vector<std::string> smooth(OpenedRun& run, const QuantizeOptions& options) {
+  if (options.smooth == 0.0) return {};
+  const Config section = run.config.get("quantize");
+  const auto model = restore_model(run.config, run.checkpoint.state, run.format.example_shape);
+  std::vector<std::string> messages;
+  at_position(section, [&] {
+    messages = smooth_model(*model, int8_candidates(*model, options), options.smooth,
+                            quantize_calibration(section, options, run.data.train, run.train));
+  });
+  replace_model_state(run.checkpoint.state, model->state_dict());
+  if (run.config.get("train").is_map()) run.config.get("train").erase("ema");
+  return messages;
 }
 
-std::string report_text(const Config& report) {
-  std::string text = quantized_table(report.at("layers"));
-  for (const char* name : {"float32", "int8"}) text += precision_lines(name, report.at(name));
-  return text;
+// Of a run that was trained with qat, what it has found.
+std::vector<KnownGrid> known_grids(const OpenedRun& run, const QuantizeOptions& options) {
+  if (options.algorithm != QuantizeOptions::Algorithm::Qat) return {};
+  const StateDict state = run.checkpoint.state.below("qat");
+  if (state.empty()) {
+    throw ConfigError(
+        "quantize.algorithm: qat trains on the grids of int8, and '" + run.path +
+        "' has not: train with it first (lacuna train CONFIG --init-from RUN), then quantize that "
+        "run (with --last, where its best checkpoint came before qat began); or give gptq");
+  }
+  std::vector<KnownGrid> known;
+  naming_file(run.path, [&] {
+    known = trained_grids(
+        state, *restore_model(run.config, run.checkpoint.state, run.format.example_shape));
+  });
+  return known;
 }
 
 void write_quantized_run(const QuantizeRequest& request, const OpenedRun& run,
@@ -175,13 +206,17 @@ void write_quantized_run(const QuantizeRequest& request, const OpenedRun& run,
 
 QuantizedRun quantize_run(const QuantizeRequest& request) {
   if (request.run_dir.empty()) throw ConfigError("the run folder's name is empty");
-  RunFolder::require_unused(request.run_dir);
+  require_new_folder(request.run_dir);
+  if (!request.only.empty() && request.only != "int8") {
+    throw ConfigError("--only takes int8, found '" + request.only + "'");
+  }
   OpenedRun run = open_run(request);
   const Config section = run.config.get("quantize");
   const QuantizeOptions options = QuantizeOptions::from_config(section);
   naming_file(run.path, [&] { load_run_data(run); });
+  read_loss(run, *run.float32_model());
+  const std::vector<std::string> smoothed = smooth(run, options);
   const auto model = run.float32_model();
-  read_loss(run, *model);
   const auto candidates = at_position(section, [&] { return int8_candidates(*model, options); });
   const Config products = planned_products(*model, options);
   for (const Config& row : products.items()) {
@@ -190,29 +225,19 @@ QuantizedRun quantize_run(const QuantizeRequest& request) {
                   row.required<std::string>("advice"));
     }
   }
-  const QuantizedModel quantized =
-      quantize_model(*model, candidates, options, calibration_of(run, options));
+  QuantizedModel quantized = quantize_model(
+      *model, candidates, options,
+      quantize_calibration(section, options, run.data.train, run.train), known_grids(run, options));
+  quantized.messages.insert(quantized.messages.begin(), smoothed.begin(), smoothed.end());
   for (const std::string& message : quantized.messages) log_warning(message);
   run.checkpoint.state.merge("quantized", state_of(quantized.layers));
-  Config messages = Config::list();
-  for (const std::string& message : quantized.messages) messages.push_back(message);
-  int64_t numel = 0, nnz = 0;
-  for (const ParameterPtr& parameter : model->parameters()) {
-    numel += parameter->numel();
-    nnz += parameter->pattern()->nnz();
-  }
-  const Config report = Config::map({{"checkpoint", run.path},
-                                     {"step", run.checkpoint.step},
-                                     {"algorithm", to_string(options.algorithm)},
-                                     {"layers", quantized_rows(quantized.layers)},
-                                     {"products", products},
-                                     {"float32", run.evaluation(false)},
-                                     {"int8", run.evaluation(true)},
-                                     {"messages", messages},
-                                     {"numel", numel},
-                                     {"nnz", nnz}});
+  Config report = quantize_report(*model, options, quantized, products, run.evaluation(false),
+                                  run.evaluation(true));
+  report.set("checkpoint", run.path);
+  report.set("step", run.checkpoint.step);
+  if (request.only == "int8") drop_float32(run);
   write_quantized_run(request, run, report);
-  return {.report = report, .text = report_text(report)};
+  return {.report = report, .text = quantize_report_text(report)};
 }
 
 }  // namespace lacuna

@@ -17,7 +17,8 @@ struct QuantizeRequest {
   std::string run_dir;           ///< the folder of the quantized run
   std::vector<std::string> overrides = {};  ///< "key=value", of the section `quantize`
   std::optional<std::string> threads = {};  ///< short for train.threads=…
-  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  bool last = false;      ///< of a run folder the last checkpoint, even where the best is kept
+  std::string only = {};  ///< "int8": without the float32 weights of the quantized layers
   Tell tell = nullptr;
 };
 

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/shared_checkpoint.hpp"
+#include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/train/loop/clock.hpp"
 #include "lacuna/framework/train/loop/run_reporter.hpp"
 #include "lacuna/framework/train/loop/text_sample.hpp"
@@ -69,6 +70,7 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
   const ProfileSpan span(Work::Evaluation, split);
   const StepClock::time_point start = StepClock::now();
   const auto averaged = experiment_.average ? experiment_.average->show() : nullptr;
+  const FakeWeights on_grids(experiment_.quantization.get());
   const Evaluation result =
       evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size,
                confusion_.watcher(split, state_.step), experiment_.communicator());

@@ -17,6 +17,7 @@
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
@@ -207,6 +208,10 @@ TrainingSums run_batches(Experiment& experiment) {
   const int64_t count = std::min(train.accumulate, loader.batches_per_epoch() - first);
   const int64_t examples =
       std::min(count * train.batch_size, loader.dataset().size() - first * train.batch_size);
+  if (experiment.quantization != nullptr) {
+    experiment.quantization->begin_step(experiment.optimizer->steps());
+  }
+  const FakeWeights on_grids(experiment.quantization.get());
   if (experiment.parallel == nullptr) return run_step(PlainBatches{experiment}, count, examples);
   return run_step(ShardedBatches{experiment}, count, examples);
 }

@@ -24,6 +24,7 @@ namespace lacuna {
 
 struct RunOrigins;
 class Parametrization;
+class QuantizationAware;
 
 /// What a run that goes on does with data, or a teacher, that is not what it was trained with.
 enum class ChangedOrigins {
@@ -53,9 +54,11 @@ struct Experiment {
   std::unique_ptr<SparsityAlgorithm> sparsity;       ///< null: dense training
   std::shared_ptr<Parametrization> parametrization;  ///< null: values and rates as they are written
   std::unique_ptr<WeightAverage> average;            ///< null: the weights themselves are evaluated
-  std::string chosen = {};                           ///< defaults of a new run, in words, if any
-  std::vector<std::string> notes = {};               ///< lines for the log, of `model.init_from`
-  std::vector<std::string> warnings = {};            ///< the same, to be logged as warnings
+  /// Null: products run with the weights as they are (`quantize.algorithm: qat`).
+  std::shared_ptr<QuantizationAware> quantization;
+  std::string chosen = {};                 ///< defaults of a new run, in words, if any
+  std::vector<std::string> notes = {};     ///< lines for the log, of `model.init_from`
+  std::vector<std::string> warnings = {};  ///< the same, to be logged as warnings
 
   /// The processes that train it together; null where it is one.
   Communicator* communicator() const {

@@ -12,6 +12,8 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/quantize/float32_values.hpp"
+#include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/quantize/quantized_layer.hpp"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/checks/column_checks.hpp"
@@ -127,6 +129,7 @@ StateDict Experiment::state_dict() const {
   if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
   if (parametrization != nullptr) state.merge("parametrization", parametrization->state_dict());
   if (average != nullptr) state.merge("ema", average->state_dict());
+  if (quantization != nullptr) state.merge("qat", quantization->state_dict());
   state.merge("loader", loader->state());
   state.merge("data", InputFormat::of(data).state_dict());
   state.merge("origins", origins->state_dict());
@@ -140,8 +143,9 @@ std::vector<std::string> Experiment::changes_since(const StateDict& state) const
 void Experiment::load_state_dict(const StateDict& state, ChangedOrigins changed) {
   if (!state.below("quantized").empty()) {
     throw CheckpointError(
-        "a quantized model is not trained on; train the run that it was made from, or begin a new "
-        "run with its float32 weights by --init-from");
+        "a quantized model is not trained on without qat; train the run that it was made from, or "
+        "begin a new run with its float32 weights by --init-from (with quantize.algorithm: qat it "
+        "trains on the grids of int8)");
   }
   require_same_names(data, state);
   const std::vector<std::string> changes = changes_since(state);
@@ -159,6 +163,7 @@ void Experiment::load_state_dict(const StateDict& state, ChangedOrigins changed)
   if (sparsity != nullptr) sparsity->restore_layouts();
   if (parametrization != nullptr) parametrization->load_state_dict(state.below("parametrization"));
   if (average != nullptr) average->load_state_dict(state.below("ema"), optimizer->steps());
+  if (quantization != nullptr) quantization->load_state_dict(state.below("qat"));
   const StateDict position = state.below("loader");
   loader->load_state(changes.empty() ? position
                                      : moved_to_step(position, *this, optimizer->steps()));
@@ -192,7 +197,7 @@ std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict&
                                           const Shape& example_shape) {
   register_builtins();
   auto model = build_model(model_layers(config.at("model")), example_shape);
-  model->load_state_dict(state.below("model"));
+  model->load_state_dict(model_state(state));
   const Config train = config.get("train");
   if (train.is_map() && train.has("ema"))
     load_average(state.below("ema"), *model, model->buffers());

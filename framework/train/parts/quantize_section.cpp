@@ -2,14 +2,53 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/quantize/int8_candidates.hpp"
+#include "lacuna/framework/quantize/quantization_aware.hpp"
+#include "lacuna/framework/train/calibration_data.hpp"
 
 namespace lacuna {
 
 void read_quantize_section(ExperimentBuild& b) {
   if (b.e.config.has("quantize")) QuantizeOptions::from_config(b.e.config.get("quantize"));
 }
+
+namespace {
+
+std::shared_ptr<QuantizationAware> trained_on_grids(ExperimentBuild& b,
+                                                    const QuantizeOptions& options,
+                                                    const std::vector<Int8Candidate>& candidates) {
+  const auto steps = [&](double epochs) {
+    return std::llround(epochs * static_cast<double>(b.e.steps_per_epoch()));
+  };
+  const int64_t begin = steps(options.start_epoch);
+  if (begin > 0 && begin >= b.e.total_steps()) {
+    b.e.config.get("quantize")
+        .get("start_epoch")
+        .error(
+            fmt::format("qat begins at step {}, and the run has {}; begin earlier, or train longer",
+                        begin, b.e.total_steps()));
+  }
+  CalibrationRun run;
+  if (options.needs_examples()) {
+    const CalibrationData data =
+        calibration_data(b.e.data.train, b.e.train.seed, b.e.train.batch_size);
+    CalibrationOptions wanted = options.calibration;
+    wanted.examples =
+        wanted.examples.value_or(std::min(data.examples, CalibrationOptions::kDefaultExamples));
+    run = [data, wanted](Module& model) { data.run(model, wanted); };
+  }
+  return std::make_shared<QuantizationAware>(*b.e.model, candidates, options, std::move(run), begin,
+                                             begin + steps(options.freeze_after));
+}
+
+}  // namespace
 
 void check_quantize_section(ExperimentBuild& b) {
   if (!b.e.config.has("quantize")) return;
@@ -22,7 +61,11 @@ void check_quantize_section(ExperimentBuild& b) {
             "{} examples are asked for, and the training data has {}; give at most that many",
             examples, there));
   }
-  at_position(section, [&] { return int8_candidates(*b.e.model, options); });
+  const std::vector<Int8Candidate> candidates =
+      at_position(section, [&] { return int8_candidates(*b.e.model, options); });
+  if (options.algorithm == QuantizeOptions::Algorithm::Qat) {
+    b.e.quantization = trained_on_grids(b, options, candidates);
+  }
 }
 
 }  // namespace lacuna

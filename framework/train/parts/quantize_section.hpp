@@ -1,4 +1,4 @@
-// The section `quantize` of an experiment, which training does not use: it is checked alone.
+// The section `quantize` of an experiment: checked, and with `algorithm: qat` what trains by it.
 #pragma once
 
 #include "lacuna/framework/train/parts/experiment_part.hpp"

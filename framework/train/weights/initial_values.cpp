@@ -49,6 +49,13 @@ std::string named_by(const Config& path) {
   return is_argument ? position.file : path.where();
 }
 
+WeightNames names_of(const Config& source) {
+  if (!source.is_map()) return {};
+  return {.rename = rules(source.get("rename")),
+          .skip = globs(source.get("skip")),
+          .find_pattern = source.optional<bool>("find_pattern").value_or(false)};
+}
+
 // What the `init_from` of a `model` section names, if it is there.
 LoadedWeights load_initial_values(const Config& model_section, Module& model) {
   if (!model_section.is_map()) return {};
@@ -57,12 +64,7 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
   if (!source.is_map() && !source.is_scalar()) {
     source.fail("a file or run folder, or a map with `path`");
   }
-  WeightNames names;
-  if (source.is_map()) {
-    names = {.rename = rules(source.get("rename")),
-             .skip = globs(source.get("skip")),
-             .find_pattern = source.optional<bool>("find_pattern").value_or(false)};
-  }
+  const WeightNames names = names_of(source);
   const Config path = source.is_map() ? source.at("path") : source;
   const auto file = path.as<std::string>();
   source.require_all_read();
@@ -233,6 +235,13 @@ FirstValues load_first_values(Config& config, Module& model, const DataSplits& d
   }
   for (const Config& entry : first_entries(section)) choose_init_method(entry, model, values);
   return values;
+}
+
+std::vector<Int8Weight> first_int8(const Config& model_section, Module& model) {
+  const Config source = model_section.is_map() ? model_section.get("init_from") : Config();
+  if (source.is_null()) return {};
+  const Config path = source.is_map() ? source.at("path") : source;
+  return load_int8(path.as<std::string>(), model, names_of(source));
 }
 
 void FirstValues::add_mask_notes(const Module& model, const SparsityAlgorithm* algorithm) {

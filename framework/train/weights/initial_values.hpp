@@ -10,6 +10,7 @@
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/train/weights/int8_weight.hpp"
 #include "lacuna/sparsity/algorithm.h"
 
 namespace lacuna {
@@ -38,5 +39,9 @@ struct FirstValues {
 /// those of `load_weights`; ConfigError where the weights are of a run on a table with the data's
 /// columns in another order, unless `skip` is given, which may leave out the layer that reads them.
 FirstValues load_first_values(Config& config, Module& model, const DataSplits& data);
+
+/// The int8 weights of the file that `init_from` names, for a model that has its values. *Errors:*
+/// those of `load_int8`.
+std::vector<Int8Weight> first_int8(const Config& model_section, Module& model);
 
 }  // namespace lacuna

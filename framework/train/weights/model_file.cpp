@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/quantize/float32_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/runs/run_folder.h"
 #include "lacuna/framework/train/weights/stored_values.hpp"
@@ -69,7 +70,7 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   std::vector<std::string> notes;
   const CheckpointFile file = find_weights(path, notes);
   const Checkpoint checkpoint = file.read();
-  const StateDict state = checkpoint.state.below("model");
+  const StateDict state = model_state(checkpoint.state);
   require_finite(state, file.path());
   require_variances(state, file.path());
   try {
@@ -85,6 +86,13 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
           .tokenizer = format.tokenizer,
           .columns = format.columns,
           .categories = format.categories};
+}
+
+std::vector<Int8Weight> load_int8(const std::string& path, Module& model,
+                                  const WeightNames& names) {
+  if (!is_foreign_file(path)) return {};
+  const std::unique_ptr<StoredValues> stored = open_stored_arrays(path);
+  return WeightComparison(model, *stored, names).int8_weights();
 }
 
 bool is_foreign_weights(const std::string& path) {

@@ -11,6 +11,8 @@
 
 namespace lacuna {
 
+struct Int8Weight;
+
 /// Writes the model's state (values, masks, what modules keep in addition) as a checkpoint, whole
 /// or not at all. No optimizer, no data, no configuration: a run cannot be resumed from it, while
 /// `lacuna inspect` and h5py read it, and `init_from` starts from it. *Errors:* StateError with
@@ -76,6 +78,11 @@ struct LoadedWeights {
 /// of `skip` matches nothing, and when a `to` has more stars than its `from`. *Cost:* the file's
 /// values are in memory once, in addition to the model's.
 LoadedWeights load_weights(const std::string& path, Module& model, const WeightNames& names = {});
+
+/// Those of the weights that `load_weights` would read which the file has in int8. *Errors:* as
+/// load_weights; none of lacuna's own files.
+std::vector<Int8Weight> load_int8(const std::string& path, Module& model,
+                                  const WeightNames& names = {});
 
 /// Whether a path names weights of another tool, as `load_weights` reads them, by its ending or as
 /// a folder of Hugging Face's. *Errors:* CheckpointError for a pickle, with the lines of Python

@@ -60,8 +60,7 @@ std::string without_ending(const std::string& path) {
   return has_ending ? path.substr(0, dot) : path;
 }
 
-// How a file of PyTorch's becomes one that is read; in a folder of Hugging Face's, the one that is
-// read there.
+// How a file of PyTorch's becomes one that is read, in a folder of Hugging Face's, too.
 std::string conversion(const std::string& path) {
   constexpr std::string_view kOfFolder = "/pytorch_model.bin";
   const std::string stem = path.ends_with(kOfFolder)
@@ -110,6 +109,11 @@ class StoredArrays final : public StoredValues {
   explicit StoredArrays(const std::string& path)
       : StoredValues(path), file_(open_array_file(path)) {
     for (size_t i = 0; i < file_->arrays().size(); ++i) add(i);
+    int8_ = find_int8(*file_, places_);
+    for (const auto& [name, weight] : int8_) {
+      items_[name] = {.shape = file_->arrays()[weight.values].shape, .type = {}};
+      items_[name].stored_as = "I8 with scales", items_[name].is_int8 = true;
+    }
     try {
       find_csr();
       find_bitmasks();
@@ -132,11 +136,21 @@ class StoredArrays final : public StoredValues {
     try {
       const auto csr = csr_.find(name);
       if (csr != csr_.end()) return copy_csr(csr->second, as, state);
+      const auto int8 = int8_.find(name);
+      if (int8 != int8_.end()) return state.set(as, read_dequantized(*file_, int8->second));
       state.set(as, file_->read(places_.at(name)));
       const auto mask = masks_.find(name);
       if (mask != masks_.end()) {
         state.set(as + std::string(kMaskEnding), file_->read_mask(mask->second.place));
       }
+    } catch (const DataError& error) {
+      throw CheckpointError(error.what());
+    }
+  }
+
+  Int8Weight int8(const std::string& name, bool is_turned) const override {
+    try {
+      return read_int8(*file_, int8_.at(name), is_turned);
     } catch (const DataError& error) {
       throw CheckpointError(error.what());
     }
@@ -318,6 +332,7 @@ class StoredArrays final : public StoredValues {
   std::map<std::string, size_t> places_;  // in the file, by name
   std::map<std::string, Mask> masks_;     // by the name of what they mask
   std::map<std::string, Csr> csr_;        // by the name that their arrays begin with
+  std::map<std::string, Int8Places> int8_;
 };
 
 bool is_folder_of_weights(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/param/saved_parameter.hpp"
+#include "lacuna/framework/quantize/float32_values.hpp"
 
 namespace lacuna {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 class StoredCheckpoint final : public StoredValues {
  public:
   explicit StoredCheckpoint(const CheckpointFile& file)
-      : StoredValues(file.path()), state_(file.read().state.below("model")) {
+      : StoredValues(file.path()), state_(model_state(file.read().state)) {
     naming_file(path(), [&] {
       for (const std::string& name : saved_parameter_names(state_)) {
         items_[name] = {.shape = SavedParameter(state_, name).shape(),
@@ -49,6 +50,10 @@ class StoredCheckpoint final : public StoredValues {
 };
 
 }  // namespace
+
+Int8Weight StoredValues::int8(const std::string& name, bool) const {
+  throw CheckpointError("'" + name + "' in '" + path_ + "' is not int8");
+}
 
 std::unique_ptr<StoredValues> open_stored_checkpoint(const CheckpointFile& file) {
   return std::make_unique<StoredCheckpoint>(file);

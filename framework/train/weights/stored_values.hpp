@@ -10,6 +10,7 @@
 #include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/train/weights/int8_weight.hpp"
 
 namespace lacuna {
 
@@ -22,6 +23,7 @@ class StoredValues {
     bool is_compressed = false;  ///< a parameter in a layout of nonzeros, which no buffer can take
     std::string stored_as = {};  ///< the type that is converted to F32, else empty
     std::string mask = {};       ///< the name of the mask that stands next to it, else empty
+    bool is_int8 = false;        ///< bytes with scales, which `copy` multiplies
   };
 
   virtual ~StoredValues() = default;
@@ -33,6 +35,9 @@ class StoredValues {
   /// Adds an item to a state under another name, as `save_parameter` writes it, with its mask where
   /// there is one. *Errors:* CheckpointError.
   virtual void copy(const std::string& name, const std::string& as, StateDict& state) const = 0;
+  /// An item that is int8, as it is; `is_turned`: stored [inputs, outputs]. *Errors:*
+  /// CheckpointError.
+  virtual Int8Weight int8(const std::string& name, bool is_turned) const;
 
  protected:
   explicit StoredValues(std::string path) : path_(std::move(path)) {}
@@ -51,7 +56,7 @@ bool is_foreign_file(const std::string& path);
 /// cstorch saves them. So is the mask next to a NAME_orig, which torch.nn.utils.prune makes and
 /// which is called NAME here. NAME.data, NAME.indices, NAME.indptr and NAME.shape together are NAME
 /// with a mask, as scipy's csr_matrix has it; NAME.tensor_shape is its shape where that is no
-/// matrix. A
+/// matrix. An array of I8 next to a NAME_scale is int8 (int8_weight.hpp). A
 /// '/' in a name is a dot. *Errors:* CheckpointError; for pickles, which are never read, with the
 /// lines of Python that convert the file.
 std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path);

@@ -29,6 +29,8 @@ class WeightComparison {
 
   /// Gives the model the values, all of them or, with an error, none. *Errors:* CheckpointError.
   LoadedWeights load() const;
+  /// Those of the values that are int8, by the model's names. *Errors:* CheckpointError.
+  std::vector<Int8Weight> int8_weights() const;
 
  private:
   std::string renamed(const std::string& name) const;

@@ -186,6 +186,17 @@ std::string WeightComparison::conversions() const {
                      by_type.contains("F64") ? "; those from F64 are rounded" : "");
 }
 
+std::vector<Int8Weight> WeightComparison::int8_weights() const {
+  std::vector<Int8Weight> weights;
+  for (const std::string& name : wanted_) {
+    const std::string& original = in_file_.at(name);
+    if (!stored_.items().at(original).is_int8) continue;
+    weights.push_back(stored_.int8(original, is_stored_transposed(name)));
+    weights.back().name = name;
+  }
+  return weights;
+}
+
 LoadedWeights WeightComparison::load() const {
   const StateDict state = read_values();
   LoadedWeights loaded;

@@ -35,9 +35,12 @@ simple("Identity", lambda x: x)
 simple("LessOrEqual", np.less_equal)
 simple("MatMul", np.matmul)
 simple("Max", np.maximum)
+simple("Min", np.minimum)
 simple("Mul", np.multiply)
+simple("Neg", np.negative)
 simple("Range", lambda start, limit, delta: np.arange(start, limit, delta))
 simple("Relu", lambda x: np.maximum(x, 0))
+simple("Round", np.round)
 simple("Shape", lambda x: np.array(x.shape, np.int64))
 simple("Sigmoid", lambda x: 1 / (1 + np.exp(-x)))
 simple("Sin", np.sin)
@@ -66,6 +69,11 @@ def Cast(inputs, attributes):
 
 
 @operator
+def Clip(inputs, attributes):
+    return np.clip(inputs[0], inputs[1], inputs[2])
+
+
+@operator
 def Concat(inputs, attributes):
     return np.concatenate(inputs, attributes["axis"])
 
@@ -73,6 +81,17 @@ def Concat(inputs, attributes):
 @operator
 def ConstantOfShape(inputs, attributes):
     return np.zeros(inputs[0], np.float32)
+
+
+@operator
+def DequantizeLinear(inputs, attributes):
+    x, scale = inputs[:2]
+    zero = inputs[2].astype(np.int32) if len(inputs) > 2 else np.zeros(scale.shape, np.int32)
+    if scale.ndim == 1:
+        dims = [1] * x.ndim
+        dims[attributes.get("axis", 1)] = -1
+        scale, zero = scale.reshape(dims), zero.reshape(dims)
+    return (x.astype(np.int32) - zero).astype(np.float32) * scale
 
 
 @operator
@@ -117,6 +136,24 @@ def Pad(inputs, attributes):
     assert attributes.get("mode", b"constant") == b"constant"
     half = len(inputs[1]) // 2
     return np.pad(inputs[0], list(zip(inputs[1][:half], inputs[1][half:])))
+
+
+@operator
+def QuantizeLinear(inputs, attributes):
+    x, scale, zero = inputs
+    limits = np.iinfo(zero.dtype)
+    steps = np.round(x / scale) + zero.astype(np.float32)
+    return np.clip(steps, limits.min, limits.max).astype(zero.dtype)
+
+
+@operator
+def ReduceMax(inputs, attributes):
+    return inputs[0].max(tuple(attributes["axes"]), keepdims=bool(attributes.get("keepdims", 1)))
+
+
+@operator
+def ReduceMin(inputs, attributes):
+    return inputs[0].min(tuple(attributes["axes"]), keepdims=bool(attributes.get("keepdims", 1)))
 
 
 @operator

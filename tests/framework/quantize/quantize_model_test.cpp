@@ -181,7 +181,7 @@ TEST(QuantizeOptions, RefusesWhatIsNotThere) {
     expect_throws<ConfigError>([&] { options_of(yaml); }, words);
   };
   refuses("[1]", "expected a map");
-  refuses("{algorithm: qat}", "quantize.algorithm: expected gptq or nearest, found 'qat'");
+  refuses("{algorithm: qat}", "quantize.algorithm: expected gptq or nearest or qat, found 'awq'");
   refuses("{weights: {bits: 4}}", "quantize.weights.bits: expected 8");
   refuses("{weights: {per: tensor}}", "expected channel");
   refuses("{activations: {when: none}}", "expected static or dynamic");

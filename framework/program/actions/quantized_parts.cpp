@@ -1,0 +1,108 @@
+#include "lacuna/framework/program/actions/quantized_parts.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/inference/example_pieces.hpp"
+#include "lacuna/framework/program/output/evaluation_report.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
+#include "lacuna/framework/train/calibration_data.hpp"
+#include "lacuna/framework/train/run_model.hpp"
+
+namespace lacuna {
+
+CalibrationRun quantize_calibration(const Config& section, const QuantizeOptions& options,
+                                    std::shared_ptr<const Dataset> data,
+                                    const TrainOptions& train) {
+  if (!options.needs_examples()) return {};
+  CalibrationOptions wanted = options.calibration;
+  const CalibrationData examples = calibration_data(std::move(data), train.seed, train.batch_size);
+  const int64_t fewest = std::max(wanted.examples.value_or(QuantizeOptions::kFewestExamples),
+                                  QuantizeOptions::kFewestExamples);
+  if (examples.examples < fewest) {
+    section.error(fmt::format("calibration needs {} examples, and the training data has {}", fewest,
+                              examples.examples));
+  }
+  wanted.examples =
+      wanted.examples.value_or(std::min(examples.examples, CalibrationOptions::kDefaultExamples));
+  return [examples, wanted](Module& model) { examples.run(model, wanted); };
+}
+
+void keep_model_state(StateDict& state) {
+  StateDict kept;
+  for (const char* part : {"model", "ema", "data", "origins", "quantized"}) {
+    const StateDict of_part = state.below(part);
+    if (!of_part.empty()) kept.merge(part, of_part);
+  }
+  state = std::move(kept);
+}
+
+void replace_model_state(StateDict& state, StateDict model) {
+  StateDict kept;
+  for (const auto& [name, value] : state.values()) {
+    if (!name.starts_with("model/") && !name.starts_with("ema/")) kept.set(name, value);
+  }
+  kept.merge("model", std::move(model));
+  state = std::move(kept);
+}
+
+double measure_rate(Module& model, const Dataset& data) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kSeconds = 0.3;
+  const int64_t most =
+      example_pieces(model, data.example_shape(), std::min<int64_t>(data.size(), 256)).examples;
+  std::vector<int64_t> first(static_cast<size_t>(most));
+  std::iota(first.begin(), first.end(), 0);
+  const Batch batch = data.gather(first);
+  const NoGrad no_grad;
+  run_model(model, batch).value();  // which finds memory and caches as it can
+  const auto begin = Clock::now();
+  double seconds = 0.0, examples = 0.0;
+  while (seconds < kSeconds) {
+    run_model(model, batch).value();
+    examples += static_cast<double>(first.size());
+    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  return examples / seconds;
+}
+
+Config measured_precision(Module& model, const LossFunction& loss, const DataSplits& data,
+                          const TrainOptions& train) {
+  Config result =
+      precision_result(evaluate_splits(model, loss, data, train.eval_batch_size), model);
+  result.set("examples_per_second", measure_rate(model, *data.train));
+  return result;
+}
+
+Config quantize_report(Module& model, const QuantizeOptions& options,
+                       const QuantizedModel& quantized, const Config& products,
+                       const Config& float32, const Config& int8) {
+  Config messages = Config::list();
+  for (const std::string& message : quantized.messages) messages.push_back(message);
+  int64_t numel = 0, nnz = 0;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    numel += parameter->numel();
+    nnz += parameter->pattern()->nnz();
+  }
+  return Config::map({{"algorithm", to_string(options.algorithm)},
+                      {"layers", quantized_rows(quantized.layers)},
+                      {"products", products},
+                      {"float32", float32},
+                      {"int8", int8},
+                      {"messages", messages},
+                      {"numel", numel},
+                      {"nnz", nnz}});
+}
+
+std::string quantize_report_text(const Config& report) {
+  std::string text = quantized_table(report.at("layers"));
+  for (const char* name : {"float32", "int8"}) text += precision_lines(name, report.at(name));
+  return text;
+}
+
+}  // namespace lacuna

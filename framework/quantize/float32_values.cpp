@@ -1,0 +1,96 @@
+#include "lacuna/framework/quantize/float32_values.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/quantize/quantized_layer.hpp"
+
+namespace lacuna {
+namespace {
+
+[[noreturn]] void refuse_values(const QuantizedLayer& layer, size_t positions) {
+  throw CheckpointError(
+      fmt::format("quantized weight '{}': there are {} int8 values for {} "
+                  "positions",
+                  layer.weight, layer.values.size(), positions));
+}
+
+// The values of nonzeros, row by row.
+Tensor compressed_values(const QuantizedLayer& layer, const std::vector<int64_t>& indptr) {
+  const size_t count = layer.values.size();
+  if (indptr.size() != layer.scales.size() + 1 || indptr.front() != 0 ||
+      indptr.back() != static_cast<int64_t>(count)) {
+    refuse_values(layer, indptr.empty() ? 0 : static_cast<size_t>(indptr.back()));
+  }
+  std::vector<float> values(count);
+  for (size_t row = 0; row + 1 < indptr.size(); ++row) {
+    if (indptr[row] > indptr[row + 1] || indptr[row] < 0) refuse_values(layer, count);
+    for (auto i = static_cast<size_t>(indptr[row]); i < static_cast<size_t>(indptr[row + 1]); ++i) {
+      values[i] = layer.scales[row] * static_cast<float>(layer.values[i]);
+    }
+  }
+  return Tensor::from(Shape{static_cast<int64_t>(count)}, values);
+}
+
+// All values, with zeros where the mask (null: none) has none.
+Tensor dense_values(const QuantizedLayer& layer, const ByteArray* mask) {
+  const size_t rows = layer.scales.size();
+  const size_t all = mask != nullptr ? mask->values.size() : layer.values.size();
+  if (rows == 0 || all % rows != 0) refuse_values(layer, all);
+  const size_t columns = all / rows;
+  Tensor values = Tensor::zeros(
+      mask != nullptr ? mask->shape
+                      : Shape{static_cast<int64_t>(rows), static_cast<int64_t>(columns)});
+  size_t place = 0;
+  for (size_t i = 0; i < all; ++i) {
+    if (mask != nullptr && mask->values[i] == 0) continue;
+    if (place == layer.values.size()) refuse_values(layer, place + 1);
+    values.mutable_data()[i] =
+        layer.scales[i / columns] * static_cast<float>(layer.values[place++]);
+  }
+  if (place != layer.values.size()) refuse_values(layer, place);
+  return values;
+}
+
+}  // namespace
+
+StateDict without_float32(const StateDict& state) {
+  std::set<std::string> dropped;
+  for (const QuantizedLayer& layer : quantized_layers(state.below("quantized"))) {
+    dropped.insert(layer.weight);
+    dropped.insert(layer.weight + "/values");
+  }
+  StateDict kept;
+  const StateDict model = state.below("model");
+  for (const auto& [name, value] : model.values()) {
+    if (!dropped.contains(name)) kept.set(name, value);
+  }
+  return kept;
+}
+
+StateDict model_state(const StateDict& state) {
+  StateDict model = state.below("model");
+  const StateDict quantized = state.below("quantized");
+  if (quantized.empty()) return model;
+  for (const QuantizedLayer& layer : quantized_layers(quantized)) {
+    const std::string& name = layer.weight;
+    if (model.contains(name) || model.contains(name + "/values")) continue;
+    if (model.contains(name + "/indptr")) {
+      model.set(name + "/values",
+                compressed_values(layer, model.get<std::vector<int64_t>>(name + "/indptr")));
+      continue;
+    }
+    const bool is_masked = model.contains(name + "_mask");
+    model.set(name,
+              dense_values(layer, is_masked ? &model.get<ByteArray>(name + "_mask") : nullptr));
+  }
+  return model;
+}
+
+}  // namespace lacuna

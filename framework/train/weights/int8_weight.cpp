@@ -1,0 +1,156 @@
+#include "lacuna/framework/train/weights/int8_weight.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int32_t kSignedZero = 128;  // less than the byte, where bytes have a sign
+
+[[noreturn]] void refuse_int8(const ArrayFile& file, const Int8Places& places,
+                              const std::string& problem) {
+  throw DataError(
+      fmt::format("the int8 weight '{}' in '{}': {}", places.name, file.path(), problem));
+}
+
+SignedBytes read_values(const ArrayFile& file, const Int8Places& places) {
+  const ArrayEntry& entry = file.arrays()[places.values];
+  if (entry.shape.rank() != 2) {
+    refuse_int8(file, places,
+                "it has shape " + entry.shape.to_string() + "; expected [outputs, inputs]");
+  }
+  SignedBytes bytes{.shape = entry.shape, .values = {}};
+  bytes.values.reserve(static_cast<size_t>(entry.shape.numel()));
+  for (const int64_t value : file.read_integers(places.values)) {
+    bytes.values.push_back(static_cast<int8_t>(value));
+  }
+  return bytes;
+}
+
+struct Scales {
+  Tensor values;
+  bool run_along_columns = false;
+  float at(int64_t row, int64_t column) const {
+    if (values.numel() == 1) return values.data()[0];
+    return values.data()[run_along_columns ? column : row];
+  }
+};
+
+Scales read_scales(const ArrayFile& file, const Int8Places& places, const Shape& weight) {
+  Scales scales{.values = file.read(places.scale)};
+  const Shape& shape = scales.values.shape();
+  const int64_t rows = weight[0], columns = weight[1], count = scales.values.numel();
+  const bool is_row = shape.rank() == 2 && shape[0] == 1 && count == columns;
+  const bool is_column =
+      count == rows && (shape.rank() == 1 || (shape.rank() == 2 && shape[1] == 1));
+  scales.run_along_columns = is_row && !is_column;
+  if (!is_row && !is_column && count != 1) {
+    refuse_int8(file, places,
+                fmt::format("its scales have shape {}, which is not one for each output of a "
+                            "weight {}; quantize it per channel or per tensor",
+                            shape.to_string(), weight.to_string()));
+  }
+  for (const float scale : scales.values.storage()) {
+    if (std::isfinite(scale) && scale >= 0.0f) continue;
+    refuse_int8(file, places, fmt::format("a scale is {}, and must be a number from 0", scale));
+  }
+  return scales;
+}
+
+std::optional<Int8Weight::Input> read_input(const ArrayFile& file, const Int8Places& places) {
+  if (!places.input_scale) return std::nullopt;
+  const Tensor scale = file.read(*places.input_scale);
+  Int8Weight::Input input;
+  if (scale.numel() == 1) input.scale = scale.data()[0];
+  if (scale.numel() != 1 || !std::isfinite(input.scale) || !(input.scale > 0.0f)) {
+    refuse_int8(file, places, "the scale of its inputs is no number above 0");
+  }
+  const bool is_signed =
+      !places.input_zero || file.arrays()[*places.input_zero].type == ElementType::I8;
+  int64_t zero = 0;
+  if (places.input_zero) {
+    const std::vector<int64_t> values = file.read_integers(*places.input_zero);
+    if (values.size() != 1) refuse_int8(file, places, "its inputs have more zeros than one");
+    zero = values.front();
+  }
+  if (is_signed) zero = zero < -kSignedZero || zero > 255 ? -1 : zero + kSignedZero;
+  if (zero < 0 || zero > 255) {
+    refuse_int8(file, places, "the zero of its inputs is no byte");
+  }
+  input.zero = static_cast<int32_t>(zero);
+  return input;
+}
+
+}  // namespace
+
+std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
+                                            std::map<std::string, size_t>& places) {
+  std::map<std::string, Int8Places> found;
+  for (const auto& [name, place] : places) {
+    if (file.arrays()[place].type != ElementType::I8) continue;
+    const auto scale = places.find(name + "_scale");
+    if (scale == places.end() || !is_float(file.arrays()[scale->second].type)) continue;
+    Int8Places of_weight{.name = name, .values = place, .scale = scale->second};
+    const std::string stem = name.substr(0, name.rfind('.') + 1);
+    if (const auto at = places.find(stem + "input_scale"); at != places.end()) {
+      of_weight.input_scale = at->second;
+      const auto zero = places.find(stem + "input_zero_point");
+      if (zero != places.end()) of_weight.input_zero = zero->second;
+    }
+    found[name] = std::move(of_weight);
+  }
+  for (const auto& [name, weight] : found) {
+    const std::string stem = name.substr(0, name.rfind('.') + 1);
+    for (const std::string& part :
+         {name, name + "_scale", stem + "input_scale", stem + "input_zero_point"}) {
+      places.erase(part);
+    }
+  }
+  return found;
+}
+
+Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_turned) {
+  const SignedBytes values = read_values(file, places);
+  const Scales scales = read_scales(file, places, values.shape);
+  const int64_t rows = values.shape[0], columns = values.shape[1];
+  Int8Weight weight{.name = places.name, .values = {}, .scales = {}};
+  weight.input = read_input(file, places);
+  if (scales.values.numel() > 1 && scales.run_along_columns != is_turned) {
+    refuse_int8(file, places, "its scales are those of inputs, and must be those of outputs");
+  }
+  const int64_t outputs = is_turned ? columns : rows;
+  for (int64_t i = 0; i < outputs; ++i) weight.scales.push_back(scales.at(i, i));
+  if (!is_turned) {
+    weight.values = values;
+    return weight;
+  }
+  weight.values = {.shape = Shape{columns, rows}, .values = {}};
+  weight.values.values.resize(values.values.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      weight.values.values[static_cast<size_t>(j * rows + i)] =
+          values.values[static_cast<size_t>(i * columns + j)];
+    }
+  }
+  return weight;
+}
+
+Tensor read_dequantized(const ArrayFile& file, const Int8Places& places) {
+  const SignedBytes bytes = read_values(file, places);
+  const Scales scales = read_scales(file, places, bytes.shape);
+  Tensor floats = Tensor::empty(bytes.shape);
+  float* into = floats.mutable_data();
+  const int64_t columns = bytes.shape[1];
+  for (int64_t i = 0; i < floats.numel(); ++i) {
+    into[i] = scales.at(i / columns, i % columns) *
+              static_cast<float>(bytes.values[static_cast<size_t>(i)]);
+  }
+  return floats;
+}
+
+}  // namespace lacuna

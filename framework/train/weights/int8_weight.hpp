@@ -1,0 +1,48 @@
+// Int8 weights with scales in files of other tools.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
+
+namespace lacuna {
+
+/// A weight of 8 bits, [outputs, inputs]: w = scale of its output · value.
+struct Int8Weight {
+  std::string name;
+  SignedBytes values;
+  std::vector<float> scales;  ///< of each output
+  struct Input {
+    float scale = 1.0f;
+    int32_t zero = 0;  ///< the byte that stands for 0, from 0 to 255
+  };
+  std::optional<Input> input{};  ///< of static activations
+};
+
+/// Where the arrays of an int8 weight are in a file.
+struct Int8Places {
+  std::string name;
+  size_t values = 0, scale = 0;
+  std::optional<size_t> input_scale{}, input_zero{};
+};
+
+/// Finds arrays of I8 next to which there is a NAME_scale, and takes them and what belongs to them
+/// (`input_scale` and `input_zero_point` of the layer) out of `places`.
+std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
+                                            std::map<std::string, size_t>& places);
+
+/// The weight as it is in the file, with a scale for each row; `is_turned`: the file has it
+/// [inputs, outputs], and it is turned round. *Errors:* DataError for scales that are not one for
+/// each output (or one for all), not numbers from 0, and for a grid of inputs that is none.
+Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_turned);
+
+/// Its values as the file has them, in float32: [inputs, outputs] stays so. *Errors:* as read_int8.
+Tensor read_dequantized(const ArrayFile& file, const Int8Places& places);
+
+}  // namespace lacuna

@@ -1,0 +1,258 @@
+// Quantized runs in other tools' files, and back: the same outputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+#include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/interop/load_run.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/run_model.hpp"
+#include "paths.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kMlp = R"(
+data: {type: glyphs, train_size: 200, test_size: 60, validation: 20}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 40}
+  - relu
+  - {type: linear, name: fc2, out_features: 32}
+  - gelu
+  - {type: linear, name: fc3, out_features: 10}
+optimizer: {type: adam, lr: 0.003}
+train: {epochs: 2, batch_size: 20, threads: 1}
+)";
+
+std::string python_with_onnx() {
+  for (const std::string program : {"python3", "/usr/bin/python3"}) {
+    if (std::system((program + " -c 'import numpy, onnx' 2> /dev/null").c_str()) == 0) {
+      return program;
+    }
+  }
+  return "";
+}
+
+class Int8Doors : public RunFixture {
+ protected:
+  Int8Doors() { write_text(config(), kMlp); }
+
+  void quantize(const std::vector<std::string>& more = {}) const {
+    ASSERT_EQ(train().code, 0);
+    std::vector<std::string> arguments{"quantize", run_dir(), "--run-dir", run_dir("int8")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = run_lacuna(arguments);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  Ended export_to(const std::string& format, const std::string& path,
+                  const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"export", run_dir("int8"), "--format",
+                                       format,   "--out",         path};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
+  // The losses of a run's splits, as text.
+  std::string losses(const std::string& run) const {
+    const Ended ended = run_lacuna({"eval", run_dir(run), "--json"});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    std::string text;
+    for (const Config& split : parse_yaml(ended.out, "eval").at("splits").items()) {
+      text += split.at("loss").text() + " ";
+    }
+    return text;
+  }
+  void expect_back(const std::string& file, const std::string& name) const {
+    const Ended imported =
+        run_lacuna({"import", file, "--config", config(), "--out", run_dir(name)});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_THAT(imported.out, HasSubstr("the run is quantized"));
+    EXPECT_EQ(losses(name), losses("int8"));
+    const StateDict there = find_checkpoint(run_dir("int8")).read().state.below("quantized");
+    const StateDict back = find_checkpoint(run_dir(name)).read().state.below("quantized");
+    EXPECT_EQ(back.get<Tensor>("fc2.weight/scales").to_vector(),
+              there.get<Tensor>("fc2.weight/scales").to_vector());
+  }
+};
+
+// The exported model, by the standard's text in NumPy, against the int8 model itself.
+TEST_F(Int8Doors, OnnxComputesWhatTheRunDoes) {
+  if (python_with_onnx().empty()) GTEST_SKIP() << "there is no python3 with numpy and onnx";
+  for (const std::string when : {"static", "dynamic"}) {
+    const TemporaryFolder folder;
+    if (when == "static") {
+      ASSERT_EQ(train().code, 0);
+    }
+    const std::string run = run_dir("int8_" + when), path = folder / "model.onnx";
+    ASSERT_EQ(run_lacuna({"quantize", run_dir(), "--run-dir", run, "--set",
+                          "quantize.param_filter='*.weight'", "--set",
+                          "quantize.activations.when=" + when})
+                  .code,
+              0);
+    const Ended ended = run_lacuna({"export", run, "--format", "onnx", "--out", path});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const CheckpointFile file = find_checkpoint(run);
+    const Checkpoint checkpoint = file.read();
+    const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
+    const auto model = rebuild_model(saved_config(checkpoint, file.path()), checkpoint.state,
+                                     format.example_shape);
+    constexpr int64_t kBatch = 6;
+    Batch batch;
+    batch.size = kBatch;
+    batch.inputs = Tensor::empty(Shape{kBatch, format.example_shape[0], format.example_shape[1]});
+    for (int64_t i = 0; i < batch.inputs.numel(); ++i) {
+      batch.inputs.mutable_data()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
+    }
+    const NoGrad no_grad;
+    const Tensor expected = run_model(*model, batch).value().to(Order::RowMajor);
+    std::string dims = std::to_string(kBatch);
+    for (int i = 0; i < 2; ++i) dims += "x" + std::to_string(format.example_shape[i]);
+    std::ofstream(folder / "in.raw", std::ios::binary)
+        .write(reinterpret_cast<const char*>(batch.inputs.data()), batch.inputs.numel() * 4);
+    const std::string command = python_with_onnx() + " '" + kSourceFolder +
+                                "/tests/framework/onnx/evaluate.py' '" + path + "' '" +
+                                (folder / "out.raw") + "' 'input:float32:" + dims + ":" +
+                                (folder / "in.raw") + "' > '" + (folder / "log") + "' 2>&1";
+    ASSERT_EQ(std::system(command.c_str()), 0) << read_text(folder / "log");
+    const std::string bytes = read_text(folder / "out.raw");
+    ASSERT_EQ(bytes.size(), static_cast<size_t>(expected.numel()) * 4);
+    std::vector<float> found(bytes.size() / 4);
+    std::memcpy(found.data(), bytes.data(), bytes.size());
+    float largest = 0.0f, apart = 0.0f;
+    for (size_t i = 0; i < found.size(); ++i) {
+      largest = std::max(largest, std::abs(expected.data()[i]));
+      apart = std::max(apart, std::abs(expected.data()[i] - found[i]));
+    }
+    // Sums in float32 may round one activation to the next step, of which there are 255.
+    EXPECT_LE(apart, largest / 100.0f) << when;
+    EXPECT_GT(largest, 0.0f);
+  }
+}
+
+TEST_F(Int8Doors, SafetensorsAndOnnxComeBackWithTheSameOutputs) {
+  quantize();
+  const std::string tensors = folder_ / "int8.safetensors", onnx = folder_ / "int8.onnx";
+  ASSERT_EQ(export_to("safetensors", tensors).code, 0);
+  expect_back(tensors, "from_safetensors");
+  ASSERT_EQ(export_to("onnx", onnx, {"--only", "int8"}).code, 0);
+  expect_back(onnx, "from_onnx");
+  // And is not trained on.
+  const Ended resumed = run_lacuna({"train", "--resume", "--run-dir", run_dir("from_onnx")});
+  EXPECT_NE(resumed.code, 0);
+  EXPECT_THAT(resumed.err, HasSubstr("a quantized model is not trained on"));
+  // A new run begins with the values that the int8 weights stand for.
+  EXPECT_EQ(train({"--init-from", tensors, "--set", "train.epochs=1"}, "more").code, 0);
+}
+
+TEST_F(Int8Doors, Float32IsThereWhenAskedFor) {
+  quantize();
+  const std::string path = folder_ / "float32.safetensors";
+  ASSERT_EQ(export_to("safetensors", path, {"--only", "float32"}).code, 0);
+  EXPECT_EQ(SafetensorsFile(path).tensor("fc2.weight").dtype, "F32");
+  const Ended npz = export_to("npz", folder_ / "a.npz", {"--only", "int8"});
+  EXPECT_EQ(npz.code, 2);
+  EXPECT_THAT(npz.err, HasSubstr("the format 'npz' holds float32 alone"));
+  const Ended other = export_to("onnx", folder_ / "a.onnx", {"--only", "int4"});
+  EXPECT_EQ(other.code, 2);
+  const Ended plain = run_lacuna({"export", run_dir(), "--format", "safetensors", "--out",
+                                  folder_ / "b.safetensors", "--only", "int8"});
+  EXPECT_EQ(plain.code, 2);
+  EXPECT_THAT(plain.err, HasSubstr("has no int8 weights; quantize it first"));
+}
+
+// Zeros of the mask stay zeros, and are the mask again.
+TEST_F(Int8Doors, FindsTheMaskInTheZeros) {
+  write_text(config(),
+             std::string(kMlp) +
+                 "sparsity: {algorithm: static, sparsity: 0.75, pattern: {type: block, rows: 1, "
+                 "cols: 4}, param_filter: fc2.weight}\n");
+  quantize();
+  const std::string path = folder_ / "sparse.onnx";
+  ASSERT_EQ(export_to("onnx", path).code, 0);
+  write_text(config(), kMlp);
+  const Ended imported = run_lacuna(
+      {"import", path, "--config", config(), "--out", run_dir("back"), "--find-pattern"});
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  EXPECT_EQ(losses("back"), losses("int8"));
+  const auto values = find_checkpoint(run_dir("back"))
+                          .read()
+                          .state.below("quantized")
+                          .get<ByteArray>("fc2.weight/values")
+                          .values.size();
+  EXPECT_LE(values, 320u);
+  EXPECT_GT(values, 280u);
+}
+
+TEST_F(Int8Doors, RefusesDamagedScales) {
+  quantize();
+  const std::string path = folder_ / "int8.safetensors";
+  ASSERT_EQ(export_to("safetensors", path).code, 0);
+  const SafetensorsFile file(path);
+  const SafetensorsEntry scales = file.tensor("fc2.weight_scale");
+  std::fstream stream(path, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(scales.begin);
+  const float negative = -1.0f;
+  stream.write(reinterpret_cast<const char*>(&negative), sizeof negative);
+  stream.close();
+  const Ended imported =
+      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  EXPECT_NE(imported.code, 0);
+  EXPECT_THAT(imported.err, HasSubstr("the int8 weight 'fc2.weight'"));
+  EXPECT_THAT(imported.err, HasSubstr("a scale is -1, and must be a number from 0"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir("back")));
+}
+
+class Int8HuggingFace : public Int8Doors {
+ protected:
+  void begin_with(const std::string& model) const {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "to be or not to be, that is the question\n";
+    write_text(folder_ / "play.txt", text);
+    write_text(config(),
+               "data: {type: text, path: " + (folder_ / "play.txt") +
+                   ", context: 8, stride: 8, validation: 0.1, test: 0.1}\nmodel: " + model +
+                   "\noptimizer: {type: adamw, lr: 0.003}\n"
+                   "train: {steps: 8, batch_size: 4, threads: 1}\n");
+  }
+};
+
+TEST_F(Int8HuggingFace, FoldersComeBackWithTheSameOutputs) {
+  begin_with("{type: gpt2, n_embd: 32, n_layer: 2, n_head: 2, n_positions: 8}");
+  quantize({"--set", "quantize.calibration=32"});
+  const std::string path = folder_ / "hf";
+  const Ended exported = export_to("hf", path);
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const Config json = load_yaml(path + "/config.json");
+  const Config how = json.at("quantization_config");
+  EXPECT_EQ(how.required<std::string>("quant_method"), "compressed-tensors");
+  EXPECT_EQ(how.required<std::string>("format"), "int-quantized");
+  const Config group = how.at("config_groups").at("group_0");
+  EXPECT_EQ(group.at("weights").required<int64_t>("num_bits"), 8);
+  EXPECT_FALSE(group.at("input_activations").required<bool>("symmetric"));
+  EXPECT_FALSE(how.at("ignore").items().empty());
+  const SafetensorsFile file(path + "/model.safetensors");
+  const std::string layer = "transformer.h.0.mlp.c_fc";
+  EXPECT_EQ(file.tensor(layer + ".weight").dtype, "I8");
+  EXPECT_EQ(file.tensor(layer + ".weight").shape, (Shape{32, 128}));  // as GPT-2's files have it
+  EXPECT_EQ(file.tensor(layer + ".weight_scale").shape, (Shape{1, 128}));
+  EXPECT_EQ(file.tensor(layer + ".input_zero_point").dtype, "I8");
+  const Ended imported =
+      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  EXPECT_EQ(losses("back"), losses("int8"));
+}
+
+}  // namespace
+}  // namespace lacuna
