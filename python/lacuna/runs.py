@@ -295,6 +295,8 @@ def compare(*runs: Path, by: Optional[str] = None) -> Any:
     they were when each had taken as many. Returns a pandas.DataFrame with a row for each run, and
     the settings that differ as columns; without pandas a list of dicts. Raises DataError.
     """
+    if not runs:
+        raise TypeError("compare: expected at least one run")
     report = _lacuna._compare([os.fspath(run) for run in runs], by or "")
     rows = [dict(row) for row in report["runs"]]
     for difference in report["differences"]:

@@ -131,7 +131,7 @@ Tensor to_tensor(const py::handle& value) {
   }
   using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
   const Floats array = Floats::ensure(given);
-  if (!array) throw py::error_already_set();
+  if (!array) throw py::type_error("the array cannot be converted: its numbers have no such form");
   const bool is_aligned = reinterpret_cast<uintptr_t>(array.data()) % alignof(float) == 0;
   const Shape shape = shape_of(array);
   const auto count = static_cast<size_t>(array.size());
@@ -147,7 +147,7 @@ IndexTensor to_index_tensor(const py::handle& value) {
   }
   using Integers = py::array_t<int64_t, py::array::c_style | py::array::forcecast>;
   const Integers array = Integers::ensure(given);
-  if (!array) throw py::error_already_set();
+  if (!array) throw py::type_error("the array cannot be converted: its numbers have no such form");
   return IndexTensor(shape_of(array),
                      std::vector<int64_t>(array.data(), array.data() + array.size()));
 }

@@ -25,7 +25,7 @@ struct ExampleArray {
     array = array.dtype().is(py::dtype::of<uint8_t>()) || py::isinstance<Bytes>(array)
                 ? py::array(Bytes::ensure(array))
                 : py::array(Floats::ensure(array));
-    if (!array) throw py::error_already_set();
+    if (!array) throw py::type_error("the inputs must be an array of numbers");
     std::vector<int64_t> sizes(array.shape(), array.shape() + array.ndim());
     is_single = Shape(std::span<const int64_t>(sizes)) == example;
     if (is_single) sizes.insert(sizes.begin(), 1);

@@ -157,8 +157,7 @@ def things(group, lc, np):
         o = optimizer(m.parameters(), lr=0.1)
         if algorithm is not None:
             o.apply(algorithm)
-        for p in m.parameters():
-            p.grad = np.ones_like(p.values)
+        lc.cross_entropy(m(np.ones((4, 20), np.float32)), [0, 1, 2, 0]).backward()
         o.step()
         return m, o
 
