@@ -1,4 +1,5 @@
 // lacuna's exceptions as Python classes.
+#include <filesystem>
 #include <string_view>
 
 #include "binding.hpp"
@@ -77,6 +78,8 @@ constexpr const char* kNoInit =
 void translate_cast(std::exception_ptr problem) {
   try {
     if (problem) std::rethrow_exception(problem);
+  } catch (const std::filesystem::filesystem_error& error) {
+    PyErr_SetString(PyExc_OSError, error.code().message().c_str());
   } catch (const py::cast_error& error) {  // pybind11 would make it a RuntimeError
     const bool is_unmade =
         std::string_view(error.what()).find("non-held") != std::string_view::npos;

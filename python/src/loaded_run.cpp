@@ -88,6 +88,9 @@ py::dict evaluate(const LoadedRun& run, const py::object& inputs, const py::obje
 
 py::tuple mask_png(const py::array_t<bool, py::array::c_style | py::array::forcecast>& mask,
                    int64_t most) {
+  if (most < 1 || most > 10000) {
+    throw py::value_error("MaskPicture: most_pixels must be from 1 to 10000");
+  }
   const std::vector<int64_t> sizes(mask.shape(), mask.shape() + mask.ndim());
   const Shape shape{std::span<const int64_t>(sizes)};
   const bool* values = mask.data();

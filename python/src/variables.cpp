@@ -187,7 +187,9 @@ void bind_operations(py::module_& module) {
       "cat",
       [](const py::sequence& tensors, int dim) {
         std::vector<Variable> inputs;
-        for (const py::handle tensor : tensors) inputs.push_back(to_variable(tensor));
+        for (size_t i = 0; i < tensors.size(); ++i) {
+          inputs.push_back(to_variable(py::object(tensors[i])));
+        }
         const py::gil_scoped_release released;
         return concatenate(inputs, dim);
       },
