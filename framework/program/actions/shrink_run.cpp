@@ -132,7 +132,7 @@ std::string table(const Config& report, const ShrunkModel& model) {
   for (const char* when : {"before", "after"}) {
     if (report.get(when).is_null()) continue;
     for (const Config& split : report.at(when).at("splits").items()) {
-      text += fmt::format("{:<7} {}\n", when, describe_evaluation(split));
+      text += fmt::format("{:<7} {})\n", when, describe_evaluation(split));
     }
   }
   return text;

@@ -165,7 +165,7 @@ KeptUnits ShrunkModel::choose_within(const std::vector<int32_t>& order,
   const std::optional<size_t> count = count_within(order.size(), options.to, part);
   if (!count) {
     section.at("to").error(fmt::format(
-        "{} of {:g} cannot be met: {:.3g} of them are left where every layer keeps what "
+        "{} of {:g} cannot be met: {:.3g} is left where every layer keeps what "
         "keep_at_least ({:g}) asks for{}",
         to_string(options.budget), options.to, part(order.size()), options.keep_at_least,
         options.layers.empty() ? "" : " and `layers` leaves the others as they are"));

@@ -62,8 +62,8 @@ TEST_F(Shrink, MakesARunOfASmallerModelWithItsOptimizersStates) {
     for (int64_t i = 0; i < inputs; ++i) {
       ASSERT_EQ(moments.data()[unit * inputs + i], left.data()[next * inputs + i]);
     }
-    for (int64_t row = 0; row < 10; ++row) {
-      ASSERT_EQ(out.data()[row * 12 + unit], left_out.data()[row * 6 + next]);
+    for (int64_t r = 0; r < 10; ++r) {
+      ASSERT_EQ(out.data()[r * 12 + unit], left_out.data()[r * 6 + next]);
     }
     ++next;
   }
@@ -90,7 +90,7 @@ TEST_F(Shrink, IsTrainedOnAndResumedAsAnyRun) {
   std::filesystem::remove(checkpoint(18, "cut"));  // and once more from step 16
   std::filesystem::remove(run_dir("cut") + "/summary.json");
   resume("cut", {});
-  EXPECT_EQ(state_differences(state("whole"), state("cut")), std::vector<std::string>{});
+  EXPECT_EQ(differences(state("whole"), state("cut")), std::vector<std::string>{});
   EXPECT_EQ(run_lacuna({"eval", run_dir("cut")}).code, 0);
   const Ended exported =
       run_lacuna({"export", run_dir("cut"), "--format", "onnx", "--out", folder_ / "cut.onnx"});
@@ -132,7 +132,7 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   expect_refused({"--to", "flops=0.5", "--method", "best"}, 2,
                  "expected magnitude, saliency, error, dead");
   expect_refused({"--to", "flops=0.01"}, 2,
-                 "flops of 0.01 cannot be met: 0.167 of them are left where every layer keeps what "
+                 "flops of 0.01 cannot be met: 0.167 is left where every layer keeps what "
                  "keep_at_least (0.1) asks for");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc2"}, 2,
                  "no unit of layer 'fc2' can be removed: it is an output of the model");
