@@ -157,8 +157,8 @@ def panel(row, best, steps, left):
             svg.append(f'<polyline fill="none" stroke="{COLOURS[side]}" stroke-width="1.6" points="'
                        + " ".join(f"{x(s):.1f},{y(v):.1f}" for s, v in inside) + '"/>')
         height = (270 if is_accuracy(row) else 60) + 20 * place
-        svg.append(f'<path d="M{left + 110} {height}h24" stroke="{COLOURS[side]}" stroke-width="3"/>')
-        svg.append(f'<text x="{left + 140}" y="{height + 4}">{side}, {best[side][0]}</text>')
+        svg.append(f'<path d="M{left + 80} {height}h24" stroke="{COLOURS[side]}" stroke-width="3"/>')
+        svg.append(f'<text x="{left + 110}" y="{height + 4}">{side}, {best[side][0]}</text>')
     return svg
 
 
