@@ -15,8 +15,7 @@ attribute's name. A layer becomes one when it is assigned; its sizes must be giv
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, Iterable, Iterator, List, Tuple, Union
+from typing import Any, Iterable, Iterator, List, Union
 
 from lacuna import _lacuna
 from lacuna._lacuna import Parameter
@@ -222,6 +221,8 @@ def _refuse_parts_within(name: str, value: Any) -> None:
 
 def takes(function: Any, name: str) -> bool:
     """Whether a function or a class can be given that keyword."""
+    import inspect  # it takes long
+
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import inspect
 import os
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
@@ -18,11 +17,15 @@ _importing = False
 
 
 def _doc(thing: Callable[..., Any], otherwise: str) -> str:
+    import inspect  # it takes long
+
     return (inspect.getdoc(thing) or otherwise).split("\n")[0]
 
 
 def _add_algorithm(name: str, cls: Callable[..., Any]) -> None:
     def make(keys: Dict[str, Any], seed: int) -> Any:
+        import inspect
+
         known = _registered[name]
         try:
             inspect.signature(known.__init__)  # type: ignore[misc]
