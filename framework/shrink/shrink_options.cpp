@@ -27,7 +27,7 @@ void read_budget(const Config& to, ShrinkOptions& options) {
   const auto [key, value] = to.entries().front();
   const auto found = std::ranges::find(kBudgets, key);
   if (found == kBudgets.end()) value.error("there is no budget '" + key + "'; give " + form);
-  options.budget = static_cast<Budget>(found - kBudgets.begin());
+  options.budget = static_cast<ShrinkBudget>(found - kBudgets.begin());
   if (!value.is_number()) value.fail("a number above 0 and up to 1");
   options.to = value.as<double>();
   if (!(options.to > 0.0 && options.to <= 1.0)) value.fail("a number above 0 and up to 1");
@@ -44,7 +44,7 @@ const char* to_string(ShrinkMethod method) {
   return shrink_methods()[static_cast<size_t>(method)].c_str();
 }
 
-const char* to_string(Budget budget) { return kBudgets[static_cast<size_t>(budget)].c_str(); }
+const char* to_string(ShrinkBudget budget) { return kBudgets[static_cast<size_t>(budget)].c_str(); }
 
 ShrinkOptions ShrinkOptions::from_config(const Config& section) {
   if (!section.is_map()) section.fail("a map with `method` and `to`");

@@ -27,12 +27,12 @@ enum class ShrinkShares {
 };
 
 /// What is to be left, as a part of what there was.
-enum class Budget { Flops, Parameters, Time };
-const char* to_string(Budget budget);
+enum class ShrinkBudget { Flops, Parameters, Time };
+const char* to_string(ShrinkBudget budget);
 
 struct ShrinkOptions {
   ShrinkMethod method = ShrinkMethod::Magnitude;
-  Budget budget = Budget::Flops;
+  ShrinkBudget budget = ShrinkBudget::Flops;
   double to = 1.0;  ///< in (0, 1]
   ShrinkShares shares = ShrinkShares::Uniform;
   double keep_at_least = 0.1;         ///< of each layer, in (0, 1]; one unit stays anyway

@@ -101,11 +101,11 @@ std::vector<int32_t> sorted_units(const ModelUnits& units, std::vector<double> s
 
 }  // namespace
 
-ModelCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
+UnitsCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
                   const KeptUnits& kept) {
   const ParameterCuts cuts(units, kept);
   std::map<const Parameter*, double> nonzeros;
-  ModelCost cost;
+  UnitsCost cost;
   for (const ParameterPtr& parameter : model.parameters()) {
     const auto count = static_cast<double>(cuts.nonzeros(*parameter));
     nonzeros[parameter.get()] = count;

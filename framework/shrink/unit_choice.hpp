@@ -14,11 +14,11 @@
 namespace lacuna {
 
 /// What a model costs without some units: nonzeros count, where weights have masks.
-struct ModelCost {
+struct UnitsCost {
   double flops = 0.0;       ///< of a forward pass of one example (nn/module_rows.h)
   double parameters = 0.0;  ///< nonzeros of all parameters
 };
-ModelCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
+UnitsCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
                   const KeptUnits& kept);
 
 /// Units that may be removed, in the order in which they are: of Uniform shares by their rank in

@@ -17,7 +17,9 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
   static const std::map<std::string, std::vector<std::string>> table = {
       {"yaml-cpp/", {"framework/io/yaml.cpp"}},
       {"spdlog/", {"framework/io/log.cpp"}},
-      {"CLI/", {"framework/program/command_help.cpp", "framework/program/program.cpp"}},
+      {"CLI/",
+       {"framework/program/command_help.cpp", "framework/program/command_shrink.cpp",
+        "framework/program/program.cpp"}},
       {"nlohmann/",
        {"framework/io/storage/safetensors_header.cpp", "framework/io/storage/safetensors_index.cpp",
         "framework/records/json_text.cpp", "framework/text/tokenizer_json.cpp"}},

@@ -88,7 +88,7 @@ Config model_section(const Config& before, const Config& layers, const std::stri
 ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOptions& options,
                          const Config& section)
     : from_(from), config_(config.clone()), units_(*from.model, from.data.train->example_shape()) {
-  const ModelCost all = cost_of(*from_.model, from_.rows, units_, without_first(units_, {}, 0));
+  const UnitsCost all = cost_of(*from_.model, from_.rows, units_, without_first(units_, {}, 0));
   before_ = {.flops = all.flops, .parameters = all.parameters};
   try {
     kept_ = choose(options, section);
@@ -96,7 +96,7 @@ ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOpt
     if (std::string_view(error.what()).starts_with(section.where())) throw;
     section.error(error.what());
   }
-  const ModelCost left = cost_of(*from_.model, from_.rows, units_, kept_);
+  const UnitsCost left = cost_of(*from_.model, from_.rows, units_, kept_);
   after_.flops = left.flops;
   after_.parameters = left.parameters;
   fit(options);
@@ -152,14 +152,14 @@ KeptUnits ShrunkModel::choose_within(const std::vector<int32_t>& order,
                                      const ShrinkOptions& options, const Config& section) {
   const auto part = [&](size_t count) {
     const KeptUnits kept = without_first(units_, order, count);
-    if (options.budget == Budget::Time) {
+    if (options.budget == ShrinkBudget::Time) {
       return (count == 0 ? before_.seconds : step_seconds(kept)) / before_.seconds;
     }
-    const ModelCost cost = cost_of(*from_.model, from_.rows, units_, kept);
-    return options.budget == Budget::Flops ? cost.flops / before_.flops
-                                           : cost.parameters / before_.parameters;
+    const UnitsCost cost = cost_of(*from_.model, from_.rows, units_, kept);
+    return options.budget == ShrinkBudget::Flops ? cost.flops / before_.flops
+                                                 : cost.parameters / before_.parameters;
   };
-  if (options.budget == Budget::Time) {
+  if (options.budget == ShrinkBudget::Time) {
     before_.seconds = step_seconds(without_first(units_, order, 0));
   }
   const std::optional<size_t> count = count_within(order.size(), options.to, part);
@@ -171,7 +171,7 @@ KeptUnits ShrunkModel::choose_within(const std::vector<int32_t>& order,
         options.layers.empty() ? "" : " and `layers` leaves the others as they are"));
   }
   KeptUnits kept = without_first(units_, order, *count);
-  if (options.budget == Budget::Time) after_.seconds = step_seconds(kept);
+  if (options.budget == ShrinkBudget::Time) after_.seconds = step_seconds(kept);
   return kept;
 }
 

@@ -299,7 +299,7 @@ TEST_F(Prune, TellsThatAFolderInTheConfigurationIsNotUsed) {
   EXPECT_THAT(ended.err,
               HasSubstr("warning: " + prune_config() + ":1:10: run_dir: '" + run_dir("elsewhere") +
                         "' is not used; the folder of the "
-                        "pruned run is --run-dir's, '" +
+                        "new run is --run-dir's, '" +
                         run_dir("pruned") + "'"));
   EXPECT_FALSE(std::filesystem::exists(run_dir("elsewhere")));
 }

@@ -36,7 +36,7 @@ TEST_P(SmallerModels, CostWhatIsPredicted) {
   const SmallModel& small = GetParam();
   Cut cut(small);
   const std::vector<ModuleRow> rows = module_rows(*cut.model, small.example);
-  const ModelCost predicted = cost_of(*cut.model, rows, cut.units, cut.kept);
+  const UnitsCost predicted = cost_of(*cut.model, rows, cut.units, cut.kept);
   const auto smaller = cut.build(small.example);
   double parameters = 0.0;
   for (const ParameterPtr& parameter : smaller->parameters()) {
