@@ -9,13 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 #include "random_values.h"
-#include "throws.h"
 
 namespace lacuna {
 namespace {
@@ -332,26 +330,6 @@ TEST(Int8Product, IsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(all[0], all[2]);
 }
 
-TEST(Int8Matrix, RefusesARowWhoseSumsOverflow) {
-  const std::vector<int64_t> row_begin{0, 0, 70000};
-  std::vector<uint32_t> column(70000);
-  for (uint32_t i = 0; i < column.size(); ++i) column[i] = i;
-  const std::vector<int8_t> values(70000, -127);
-  expect_throws<ShapeError>([&] { int8_matrix(2, 70000, row_begin, column, values); },
-                            "row 1 of an int8 weight has 70000 nonzeros");
-}
-
-TEST(Int8Matrix, CountsGroupsAndBytes) {
-  const std::vector<int64_t> row_begin{0, 3, 3, 4};
-  const std::vector<uint32_t> column{0, 3, 4, 9};
-  const std::vector<int8_t> values{1, -2, 3, 127};
-  const Int8Matrix matrix = int8_matrix(3, 10, row_begin, column, values);
-  EXPECT_EQ(matrix.nnz, 4);
-  EXPECT_EQ(matrix.groups, 3);
-  EXPECT_EQ(matrix.row_sums, (std::vector<int32_t>{2, 0, 127}));
-  EXPECT_GE(matrix.bytes(), 3 * 6);
-}
-
 TEST(Int8Quantize, RoundsToTheNearestByteAndClamps) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const Int8Grid grid{.scale = 0.5f, .zero = 10};
@@ -402,15 +380,6 @@ TEST(Int8Quantize, GivesEachExampleItsOwnGrid) {
       }
     }
   }
-}
-
-TEST(Int8Grid, SpansItsRangeAndZero) {
-  EXPECT_EQ(int8_grid(0.0f, 255.0f), (Int8Grid{.scale = 1.0f, .zero = 0}));
-  EXPECT_EQ(int8_grid(10.0f, 255.0f), (Int8Grid{.scale = 1.0f, .zero = 0}));
-  EXPECT_EQ(int8_grid(-255.0f, -3.0f), (Int8Grid{.scale = 1.0f, .zero = 255}));
-  EXPECT_EQ(int8_grid(-1.0f, 1.01f).zero, 127);
-  EXPECT_EQ(int8_grid(0.0f, 0.0f), Int8Grid());
-  EXPECT_EQ(int8_grid(0.0f, std::numeric_limits<float>::infinity()), Int8Grid());
 }
 
 }  // namespace
