@@ -84,7 +84,6 @@ constexpr Key kNumbers[] = {{"step", &RunResult::step},
                             {"density", &RunResult::density},
                             {"nnz", &RunResult::nnz},
                             {"parameter_bytes", &RunResult::parameter_bytes},
-                            {"examples_per_second", &RunResult::examples_per_second},
                             {"train_seconds", &RunResult::train_seconds},
                             {"seed", &RunResult::seed},
                             {"r2", &RunResult::r2},
@@ -96,7 +95,8 @@ constexpr Key kNumbers[] = {{"step", &RunResult::step},
                             {"perplexity", &RunResult::perplexity},
                             {"best_perplexity", &RunResult::best_perplexity},
                             {"bits_per_character", &RunResult::bits_per_character},
-                            {"best_bits_per_character", &RunResult::best_bits_per_character}};
+                            {"best_bits_per_character", &RunResult::best_bits_per_character},
+                            {"examples_per_second", &RunResult::examples_per_second}};
 
 // Whole numbers as integers.
 Config exact(double value) {

@@ -181,7 +181,7 @@ TEST(QuantizeOptions, RefusesWhatIsNotThere) {
     expect_throws<ConfigError>([&] { options_of(yaml); }, words);
   };
   refuses("[1]", "expected a map");
-  refuses("{algorithm: qat}", "quantize.algorithm: expected gptq or nearest or qat, found 'awq'");
+  refuses("{algorithm: awq}", "quantize.algorithm: expected gptq or nearest or qat, found 'awq'");
   refuses("{weights: {bits: 4}}", "quantize.weights.bits: expected 8");
   refuses("{weights: {per: tensor}}", "expected channel");
   refuses("{activations: {when: none}}", "expected static or dynamic");
@@ -190,7 +190,7 @@ TEST(QuantizeOptions, RefusesWhatIsNotThere) {
   refuses("{algorithm: nearest, activations: {when: dynamic}, calibration: 64}",
           "learns nothing from examples");
   refuses("{activations: {when: dynamic, observer: min_max}}", "unknown key");
-  refuses("{smooth: 0.5}", "unknown key 'smooth'");
+  refuses("{smoothed: 0.5}", "unknown key 'smoothed'");
 }
 
 TEST_F(QuantizeModel, RefusesStatesThatDoNotFit) {

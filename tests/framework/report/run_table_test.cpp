@@ -214,7 +214,8 @@ TEST(RunTable, IsWrittenAsCsvAndJson) {
   EXPECT_EQ(csv.substr(0, csv.find("\r\n")),
             "run,folder,state,split,step,accuracy,loss,best_accuracy,best_loss,best_step,density,"
             "nnz,parameter_bytes,train_seconds,seed,r2,best_r2,mae,best_mae,rmse,best_rmse,"
-            "perplexity,best_perplexity,bits_per_character,best_bits_per_character,task");
+            "perplexity,best_perplexity,bits_per_character,best_bits_per_character,"
+            "examples_per_second,task");
   EXPECT_NE(csv.find("\"a,\"\"b\"\"\",\"a,\"\"b\"\"\",finished,test,10,0.5,0.25,"),
             std::string::npos)
       << csv;
