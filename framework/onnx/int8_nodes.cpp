@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +13,8 @@
 
 namespace lacuna {
 namespace {
+
+const std::vector<int64_t> kOfARow{-1}, kOfAnImage{1, 2, 3};
 
 class Int8Nodes {
  public:
@@ -31,7 +34,8 @@ class Int8Nodes {
     }
     for (const auto& [name, weight] : weights_) {
       if (done_.contains(name)) continue;
-      throw Error("the int8 weight '" + name + "' is not that of a linear product in ONNX");
+      throw Error("the int8 weight '" + name +
+                  "' is neither that of a linear product nor of a convolution in ONNX");
     }
   }
 
@@ -95,30 +99,34 @@ class Int8Nodes {
     return floats;
   }
 
-  std::string on_grid(const OnnxInt8Weight& weight, const std::string& x) {
+  // Without a grid of the tensor, each part of x along the `axes` has its own.
+  std::string on_grid(const OnnxInt8Weight& weight, const std::string& x,
+                      const std::vector<int64_t>& axes) {
     const std::string stem = stem_of(weight), at = weight.name + "/input/";
-    if (weight.input_scale == 0.0f) return on_row_grids(at, x);
+    if (weight.input_scale == 0.0f) return on_own_grids(at, x, axes);
     const std::string scale = stem + "input_scale", zero = stem + "input_zero_point";
     const std::string bytes = add_node("QuantizeLinear", at + "QuantizeLinear", {x, scale, zero});
     return add_node("DequantizeLinear", at + "DequantizeLinear", {bytes, scale, zero});
   }
 
   std::string extreme(const char* reduce, const char* choose, const std::string& at,
-                      const std::string& x, const std::string& nothing) {
+                      const std::string& x, const std::vector<int64_t>& axes,
+                      const std::string& nothing) {
     const std::string found = add_node(reduce, at + reduce, {x});
-    onnx::AttributeProto& axes = *graph_.mutable_node(graph_.node_size() - 1)->add_attribute();
-    axes.set_name("axes");
-    axes.set_type(onnx::AttributeProto::INTS);
-    axes.add_ints(-1);
+    onnx::AttributeProto& attribute = *graph_.mutable_node(graph_.node_size() - 1)->add_attribute();
+    attribute.set_name("axes");
+    attribute.set_type(onnx::AttributeProto::INTS);
+    for (const int64_t axis : axes) attribute.add_ints(axis);
     return add_node(choose, at + choose, {found, nothing});
   }
 
-  // Each row spans its own values and 0: scale = (high − low) / 255, zero = round(−low / scale).
-  std::string on_row_grids(const std::string& at, const std::string& x) {
+  // Each part spans its own values and 0: scale = (high − low) / 255, zero = round(−low / scale).
+  std::string on_own_grids(const std::string& at, const std::string& x,
+                           const std::vector<int64_t>& axes) {
     const std::string nothing = add_scalar(at + "nothing", 0.0f),
                       most = add_scalar(at + "most", 255.0f), one = add_scalar(at + "one", 1.0f);
-    const std::string low = extreme("ReduceMin", "Min", at, x, nothing),
-                      high = extreme("ReduceMax", "Max", at, x, nothing);
+    const std::string low = extreme("ReduceMin", "Min", at, x, axes, nothing),
+                      high = extreme("ReduceMax", "Max", at, x, axes, nothing);
     const std::string span = add_node("Sub", at + "span", {high, low});
     const std::string step = add_node("Div", at + "step", {span, most});
     const std::string is_flat = add_node("Equal", at + "is_flat", {span, nothing});
@@ -148,8 +156,9 @@ class Int8Nodes {
       return;
     }
     if (const OnnxInt8Weight* weight = weight_at(node, 1);
-        weight != nullptr && node.op_type() == "Gemm") {
-      node.set_input(0, on_grid(*weight, node.input(0)));
+        weight != nullptr && (node.op_type() == "Gemm" || node.op_type() == "Conv")) {
+      const bool is_image = node.op_type() == "Conv";
+      node.set_input(0, on_grid(*weight, node.input(0), is_image ? kOfAnImage : kOfARow));
       node.set_input(1, weight_as_floats(*weight));
       done_.insert(weight->name);
       return;
@@ -157,7 +166,7 @@ class Int8Nodes {
     if (node.op_type() != "MatMul") return;
     const auto turned = turned_.find(node.input(1));
     if (turned == turned_.end()) return;
-    node.set_input(0, on_grid(*turned->second, node.input(0)));
+    node.set_input(0, on_grid(*turned->second, node.input(0), kOfARow));
     done_.insert(turned->second->name);
   }
 

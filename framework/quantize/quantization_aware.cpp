@@ -7,7 +7,9 @@
 
 #include "lacuna/framework/autograd/ops/fake_quantize.hpp"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/quantize/activation_ranges.hpp"
+#include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/sparsity/one_shot/weight_grid.hpp"
 
 namespace lacuna {
@@ -68,10 +70,13 @@ QuantizationAware::QuantizationAware(Module& model, const std::vector<Int8Candid
     if (!candidate.reason.empty()) continue;
     layers_.push_back({.weight = candidate.weight});
     candidate.layer->register_input_transform(
-        [shared = shared_, layer = candidate.layer](const Variable& x) {
+        [shared = shared_, layer = candidate.layer,
+         is_convolution = dynamic_cast<Conv2d*>(candidate.layer) != nullptr](const Variable& x) {
           if (!shared->is_active) return x;
-          if (!shared->has_static_grids) return fake_quantize(x, std::nullopt);
-          return fake_quantize(x, shared->grids.at(layer));
+          const Shape& shape = x.shape();
+          const int64_t rows = is_convolution ? shape[0] : shape.batch();
+          if (!shared->has_static_grids) return fake_quantize(x, std::nullopt, rows);
+          return fake_quantize(x, shared->grids.at(layer), rows);
         });
   }
 }
@@ -106,10 +111,10 @@ void QuantizationAware::find_grids() {
 // The grids that transforms look up.
 void QuantizationAware::activate() {
   for (Module* module : model_.modules()) {
-    const auto* linear = dynamic_cast<const Linear*>(module);
-    if (linear == nullptr) continue;
+    const auto* affine = dynamic_cast<const AffineLayer*>(module);
+    if (affine == nullptr) continue;
     for (const Layer& layer : layers_) {
-      if (layer.weight == linear->weight() && layer.input) shared_->grids[linear] = *layer.input;
+      if (layer.weight == affine->weight() && layer.input) shared_->grids[affine] = *layer.input;
     }
   }
   shared_->is_active = true;

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/linear.h"
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"
 
@@ -32,7 +34,7 @@ class NormsBefore {
  public:
   explicit NormsBefore(const std::vector<Int8Candidate>& candidates) {
     for (const Int8Candidate& candidate : candidates) {
-      if (candidate.reason.empty()) layers_.insert({candidate.layer, true});
+      if (candidate.reason.empty()) layers_.insert(candidate.layer);
     }
   }
 
@@ -77,7 +79,7 @@ class NormsBefore {
     }
   }
 
-  std::map<const Linear*, bool> layers_;
+  std::set<const AffineLayer*> layers_;
   std::vector<Smoothed> found_;
 };
 

@@ -29,9 +29,9 @@ FakeStep step_of(float x, const Int8Grid& grid) {
   return {(kept - zero) * grid.scale, kept != step};
 }
 
-// The grids of rows, each for `features` values.
-std::vector<Int8Grid> row_grids(const Tensor& x) {
-  const int64_t features = x.shape().features(), rows = x.shape().batch();
+// The grids of rows, each for an equal share of the values.
+std::vector<Int8Grid> row_grids(const Tensor& x, int64_t rows) {
+  const int64_t features = x.numel() / std::max<int64_t>(rows, 1);
   std::vector<Int8Grid> grids(static_cast<size_t>(rows));
   parallel_for(rows, 16, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
@@ -68,13 +68,14 @@ struct FakeQuantizeNode final : Node {
 
 }  // namespace
 
-Variable fake_quantize(const Variable& x, const std::optional<Int8Grid>& grid) {
+Variable fake_quantize(const Variable& x, const std::optional<Int8Grid>& grid, int64_t rows) {
   const Tensor input = grid ? x.value() : x.value().to(Order::RowMajor);
   Tensor y = Tensor::empty(input.shape(), input.order());
   const std::span<const float> from = input.storage();
   const std::span<float> into = y.mutable_storage();
-  const std::vector<Int8Grid> grids = grid ? std::vector<Int8Grid>{} : row_grids(input);
-  const auto features = static_cast<size_t>(std::max<int64_t>(input.shape().features(), 1));
+  const std::vector<Int8Grid> grids = grid ? std::vector<Int8Grid>{} : row_grids(input, rows);
+  const auto features =
+      static_cast<size_t>(std::max<int64_t>(input.numel() / std::max<int64_t>(rows, 1), 1));
   parallel_for(static_cast<int64_t>(into.size()), kFakeGrain, [&](int64_t first, int64_t last) {
     for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
       into[i] = step_of(from[i], grid ? *grid : grids[i / features]).value;
