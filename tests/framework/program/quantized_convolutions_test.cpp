@@ -1,0 +1,115 @@
+// Networks of convolutions in int8, by every way to int8 and through every door.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kResidual = R"(
+data: {type: glyphs, train_size: 300, test_size: 100, validation: 40}
+model:
+  - {type: conv2d, name: stem, out_channels: 8, kernel: 3, padding: 1, stride: 2}
+  - batch_norm
+  - relu
+  - type: residual
+    layers:
+      - {type: conv2d, name: first, out_channels: 8, kernel: 3, padding: 1, bias: false}
+      - batch_norm
+      - relu
+      - {type: conv2d, name: second, out_channels: 8, kernel: 3, padding: 1, bias: false}
+      - batch_norm
+  - relu
+  - global_average_pool
+  - {type: linear, name: last, out_features: 10}
+optimizer: {type: adam, lr: 0.003}
+train: {epochs: 2, batch_size: 20, threads: 1}
+)";
+
+class QuantizedConvolutions : public RunFixture {
+ protected:
+  QuantizedConvolutions() { write_text(config(), kResidual); }
+  Config report(const std::string& run) const { return load_yaml(run_dir(run) + "/quantize.json"); }
+  static double loss(const Config& report, const char* precision) {
+    return report.at(precision).at("splits").items().back().required<double>("loss");
+  }
+  Ended quantize(const std::string& from, const std::string& to, const std::string& how) const {
+    return run_lacuna(
+        {"quantize", run_dir(from), "--run-dir", run_dir(to), "--set", "quantize={" + how + "}"});
+  }
+  std::vector<std::string> losses(const std::string& run) const {
+    const Ended ended = run_lacuna({"eval", run_dir(run), "--json"});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    std::vector<std::string> all;
+    for (const Config& split : parse_yaml(ended.out, "eval").at("splits").items()) {
+      all.push_back(split.at("loss").text());
+    }
+    return all;
+  }
+};
+
+TEST_F(QuantizedConvolutions, KeepTheirLossByEveryWay) {
+  ASSERT_EQ(train().code, 0);
+  for (const std::string how : {"algorithm: nearest", "algorithm: gptq",
+                                "activations: {when: dynamic}", "activations: {observer: mse}"}) {
+    const std::string name = "int8_" + std::to_string(how.size());
+    const Ended ended = quantize("run", name, how);
+    ASSERT_EQ(ended.code, 0) << how << ": " << ended.err;
+    EXPECT_EQ(report(name).at("layers").items().size(), 2u) << how;
+    const double whole = loss(report(name), "float32");
+    EXPECT_NEAR(loss(report(name), "int8"), whole, 0.05 * whole + 0.01) << how;
+  }
+}
+
+TEST_F(QuantizedConvolutions, ArePrunedAndBroughtToInt8AtOnce) {
+  ASSERT_EQ(train().code, 0);
+  const std::string file = folder_ / "prune.yaml";
+  write_text(file,
+             "sparsity: {algorithm: sparsegpt, sparsity: 0.5, param_filter: [first.weight, "
+             "second.weight]}\nquantize: {calibration: 200}\n");
+  const Ended ended = run_lacuna({"prune", run_dir(), file, "--run-dir", run_dir("int8")});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_FALSE(losses("int8").empty());
+}
+
+TEST_F(QuantizedConvolutions, AreTrainedOnTheGridsThatQuantizeTakes) {
+  ASSERT_EQ(train().code, 0);
+  for (const std::string when : {"static", "dynamic"}) {
+    const std::string qat = "qat_" + when, int8 = "int8_" + when;
+    const Ended trained = train(
+        {"--init-from", run_dir(), "--set",
+         "quantize={algorithm: qat, activations: {when: " + when + "}}", "--set", "train.epochs=1"},
+        qat);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const Ended ended =
+        run_lacuna({"quantize", run_dir(qat), "--run-dir", run_dir(int8), "--last"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(report(int8).required<std::string>("algorithm"), "qat");
+    const double on_grids = load_yaml(run_dir(qat) + "/summary.json").required<double>("test_loss");
+    EXPECT_NEAR(loss(report(int8), "int8"), on_grids, 0.02 * on_grids) << when;
+  }
+}
+
+TEST_F(QuantizedConvolutions, ComeBackThroughEveryDoor) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(quantize("run", "int8", "algorithm: nearest").code, 0);
+  for (const std::string format : {"safetensors", "onnx"}) {
+    const std::string file = folder_ / ("model." + format);
+    const Ended exported =
+        run_lacuna({"export", run_dir("int8"), "--format", format, "--out", file});
+    ASSERT_EQ(exported.code, 0) << exported.err;
+    const Ended imported =
+        run_lacuna({"import", file, "--config", config(), "--out", run_dir(format)});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_EQ(losses(format), losses("int8")) << format;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
