@@ -10,13 +10,14 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/nn/affine_layer.h"
+#include "lacuna/framework/quantize/int8_candidates.hpp"
 #include "lacuna/framework/quantize/quantized_layer.hpp"
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
 #include "lacuna/framework/train/weights/initial_values.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
-#include "lacuna/layers/linear.h"
 
 namespace lacuna {
 namespace {
@@ -64,14 +65,14 @@ std::vector<QuantizedLayer> imported_int8(const Experiment& e) {
   if (layers.empty()) return layers;
   const std::vector<Module*> modules = e.model->modules();
   for (const QuantizedLayer& layer : layers) {
-    const bool is_linear = std::ranges::any_of(modules, [&](Module* module) {
-      const auto* linear = dynamic_cast<const Linear*>(module);
-      return linear != nullptr && linear->weight()->name() == layer.weight;
-    });
-    if (is_linear) continue;
-    throw ConfigError("'" + layer.weight +
-                      "' is int8 in the file, and only linear layers run in int8; export it in "
-                      "float32 there");
+    for (const Module* module : modules) {
+      const auto* affine = dynamic_cast<const AffineLayer*>(module);
+      if (affine == nullptr || affine->weight()->name() != layer.weight) continue;
+      const std::string reason = reason_against_int8(*module);
+      if (reason.empty()) continue;
+      throw ConfigError("'" + layer.weight + "' is int8 in the file, and cannot run so: " + reason +
+                        "; export it in float32 there");
+    }
   }
   return layers;
 }

@@ -14,22 +14,15 @@
 namespace lacuna {
 namespace {
 
-// Why a convolution has no product in int8; empty: it has one.
-std::string reason_against(const Conv2d& layer) {
-  const Conv2d::Options& o = layer.options();
-  if (o.groups != 1) return fmt::format("its convolution has {} groups", o.groups);
-  if (o.in_channels % kInt8Group == 0) return "";
-  return fmt::format("its {} input channels are no multiple of {}", o.in_channels, kInt8Group);
-}
+constexpr const char* kNoProduct =
+    "only linear layers and convolutions of images have a product in int8";
 
 std::vector<Int8Candidate> product_weights(Module& model) {
   std::map<const Parameter*, AffineLayer*> layers;
   std::map<const Parameter*, int> uses;
   for (Module* module : model.modules()) {
     auto* layer = dynamic_cast<AffineLayer*>(module);
-    const bool has_int8 =
-        dynamic_cast<Linear*>(module) != nullptr || dynamic_cast<Conv2d*>(module) != nullptr;
-    if (has_int8) layers[layer->weight().get()] = layer;
+    if (layer != nullptr) layers[layer->weight().get()] = layer;
     for (const auto& [name, parameter] : module->own_parameters()) ++uses[parameter.get()];
   }
   std::vector<Int8Candidate> all;
@@ -38,11 +31,11 @@ std::vector<Int8Candidate> product_weights(Module& model) {
     Int8Candidate candidate{.weight = parameter};
     const auto found = layers.find(parameter.get());
     if (found == layers.end()) {
-      candidate.reason = "only linear layers and convolutions of images have a product in int8";
+      candidate.reason = kNoProduct;
     } else if (uses[parameter.get()] > 1) {
       candidate.reason = "its weight is shared";
-    } else if (const auto* convolution = dynamic_cast<const Conv2d*>(found->second)) {
-      candidate.reason = reason_against(*convolution);
+    } else {
+      candidate.reason = reason_against_int8(*found->second);
     }
     if (candidate.reason.empty()) candidate.layer = found->second;
     all.push_back(candidate);
@@ -96,6 +89,16 @@ void choose(std::vector<Int8Candidate>& all, const std::vector<std::string>& glo
 }
 
 }  // namespace
+
+std::string reason_against_int8(const Module& layer) {
+  if (dynamic_cast<const Linear*>(&layer) != nullptr) return "";
+  const auto* convolution = dynamic_cast<const Conv2d*>(&layer);
+  if (convolution == nullptr) return kNoProduct;
+  const Conv2d::Options& o = convolution->options();
+  if (o.groups != 1) return fmt::format("its convolution has {} groups", o.groups);
+  if (o.in_channels % kInt8Group == 0) return "";
+  return fmt::format("its {} input channels are no multiple of {}", o.in_channels, kInt8Group);
+}
 
 std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions& options) {
   std::vector<Int8Candidate> all = product_weights(model);

@@ -18,6 +18,9 @@ struct Int8Candidate {
   std::string reason = {};  ///< why it stays float32; empty: it is quantized
 };
 
+/// Why a layer has no product in int8; empty: it has.
+std::string reason_against_int8(const Module& layer);
+
 /// All weights of linear layers and convolutions. *Errors:* ConfigError for a glob that matches no
 /// such weight, or one that has no product in int8, and where nothing is left to quantize.
 std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions& options);

@@ -106,7 +106,7 @@ class Quantizer {
         static_cast<int64_t>(layer.scales.size()) != weight.shape()[0]) {
       throw StateError("the known int8 values of '" + layer.weight + "' are of another mask");
     }
-    const int64_t columns = weight.shape()[1];
+    const int64_t columns = matrix_columns(weight.shape());
     std::vector<int8_t> signs(layer.scales.size(), 1);
     for (size_t r = 0; r < layer.scales.size(); ++r) {
       const std::span<const float> was = known.weight.storage().subspan(

@@ -13,7 +13,7 @@ namespace {
 
 void round_all(const MaskSet& mask, const std::vector<float>& scales, Tensor& weight) {
   float* values = weight.mutable_data();
-  const int64_t columns = weight.shape()[1];
+  const int64_t columns = matrix_columns(weight.shape());
   mask.positions().for_each(
       [&](int64_t i) { values[i] = on_grid(values[i], scales[static_cast<size_t>(i / columns)]); });
 }
@@ -21,7 +21,7 @@ void round_all(const MaskSet& mask, const std::vector<float>& scales, Tensor& we
 // Of inputs that were always zero the examples say nothing.
 void round_dead_inputs(const InputGram& gram, const PrunedWeight& floats, PrunedWeight& swept) {
   const std::vector<double> squares = gram.squares();
-  const int64_t columns = floats.weight.shape()[1];
+  const int64_t columns = matrix_columns(floats.weight.shape());
   float* into = swept.weight.mutable_data();
   swept.mask.positions().for_each([&](int64_t i) {
     if (squares[static_cast<size_t>(i % columns)] != 0.0) return;
@@ -34,9 +34,6 @@ void round_dead_inputs(const InputGram& gram, const PrunedWeight& floats, Pruned
 PrunedWeight prune_to_grid(const std::string& layer, const Tensor& weight, const InputGram& gram,
                            const MaskSelector& selector, int64_t keep, const MaskSet* present,
                            const OneShotOptions& options) {
-  if (weight.shape().rank() != 2) {
-    throw ConfigError(of_layer(layer) + "only the weight of a linear layer is brought to a grid");
-  }
   OneShotOptions method = options;
   method.grid.reset();
   if (options.method == OneShotMethod::Admm) method.grid_in_rounds = options.grid;

@@ -53,11 +53,10 @@ std::string key_of(const Experiment& e) {
     parts.set(std::string("data.") + key, e.config.get("data").peek(key).clone());
   }
   parts.set("algorithms", e.config.get("convolution_algorithms").clone());
-  const std::string text = fmt::format("{} {} {} {} {} {} {} {}", parts.to_json(),
-                                       e.data.train->example_shape().to_string(),
-                                       e.data.train->size(), e.data.train->vocabulary_size(),
-                                       num_threads(), active_instruction_set(), dense_provider(),
-                                       kArithmeticRevision);
+  const std::string text = fmt::format(
+      "{} {} {} {} {} {} {} {}", parts.to_json(), e.data.train->example_shape().to_string(),
+      e.data.train->size(), e.data.train->vocabulary_size(), num_threads(),
+      active_instruction_set(), dense_provider(), kArithmeticRevision);
   return fmt::format("{:016x}", hash_of(text));
 }
 

@@ -20,9 +20,10 @@ constexpr int32_t kSignedZero = 128;  // less than the byte, where bytes have a 
 
 SignedBytes read_values(const ArrayFile& file, const Int8Places& places) {
   const ArrayEntry& entry = file.arrays()[places.values];
-  if (entry.shape.rank() != 2) {
+  if (entry.shape.rank() < 2) {
     refuse_int8(file, places,
-                "it has shape " + entry.shape.to_string() + "; expected [outputs, inputs]");
+                "it has shape " + entry.shape.to_string() +
+                    "; expected [outputs, inputs] or [outputs, inputs, kernel...]");
   }
   SignedBytes bytes{.shape = entry.shape, .values = {}};
   bytes.values.reserve(static_cast<size_t>(entry.shape.numel()));
@@ -44,10 +45,9 @@ struct Scales {
 Scales read_scales(const ArrayFile& file, const Int8Places& places, const Shape& weight) {
   Scales scales{.values = file.read(places.scale)};
   const Shape& shape = scales.values.shape();
-  const int64_t rows = weight[0], columns = weight[1], count = scales.values.numel();
+  const int64_t rows = weight[0], columns = matrix_columns(weight), count = scales.values.numel();
   const bool is_row = shape.rank() == 2 && shape[0] == 1 && count == columns;
-  const bool is_column =
-      count == rows && (shape.rank() == 1 || (shape.rank() == 2 && shape[1] == 1));
+  const bool is_column = count == rows && shape.rank() >= 1 && shape[0] == rows;
   scales.run_along_columns = is_row && !is_column;
   if (!is_row && !is_column && count != 1) {
     refuse_int8(file, places,
@@ -117,11 +117,15 @@ std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
 Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_turned) {
   const SignedBytes values = read_values(file, places);
   const Scales scales = read_scales(file, places, values.shape);
-  const int64_t rows = values.shape[0], columns = values.shape[1];
+  const int64_t rows = values.shape[0], columns = matrix_columns(values.shape);
   Int8Weight weight{.name = places.name, .values = {}, .scales = {}};
   weight.input = read_input(file, places);
   if (scales.values.numel() > 1 && scales.run_along_columns != is_turned) {
     refuse_int8(file, places, "its scales are those of inputs, and must be those of outputs");
+  }
+  if (is_turned && values.shape.rank() != 2) {
+    refuse_int8(file, places,
+                "it has shape " + values.shape.to_string() + "; expected [inputs, outputs]");
   }
   const int64_t outputs = is_turned ? columns : rows;
   for (int64_t i = 0; i < outputs; ++i) weight.scales.push_back(scales.at(i, i));
@@ -145,7 +149,7 @@ Tensor read_dequantized(const ArrayFile& file, const Int8Places& places) {
   const Scales scales = read_scales(file, places, bytes.shape);
   Tensor floats = Tensor::empty(bytes.shape);
   float* into = floats.mutable_data();
-  const int64_t columns = bytes.shape[1];
+  const int64_t columns = matrix_columns(bytes.shape);
   for (int64_t i = 0; i < floats.numel(); ++i) {
     into[i] = scales.at(i / columns, i % columns) *
               static_cast<float>(bytes.values[static_cast<size_t>(i)]);

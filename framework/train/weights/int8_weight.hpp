@@ -13,7 +13,8 @@
 
 namespace lacuna {
 
-/// A weight of 8 bits, [outputs, inputs]: w = scale of its output · value.
+/// A weight of 8 bits, [outputs, inputs] or, of a convolution, [outputs, inputs, kernel...]: w =
+/// scale of its output · value.
 struct Int8Weight {
   std::string name;
   SignedBytes values;

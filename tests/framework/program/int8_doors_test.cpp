@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/program/runs.h"
@@ -33,6 +34,24 @@ model:
   - {type: linear, name: fc2, out_features: 32}
   - gelu
   - {type: linear, name: fc3, out_features: 10}
+optimizer: {type: adam, lr: 0.003}
+train: {epochs: 2, batch_size: 20, threads: 1}
+)";
+
+constexpr const char* kImages = R"(
+data: {type: colour_glyphs, train_size: 200, test_size: 60, validation: 20}
+model:
+  - {type: conv2d, name: stem, out_channels: 8, kernel: 3, padding: 1, stride: 2}
+  - relu
+  - type: residual
+    layers:
+      - {type: conv2d, name: first, out_channels: 8, kernel: 3, padding: 1}
+      - batch_norm
+      - relu
+      - {type: conv2d, name: second, out_channels: 8, kernel: 3, padding: 1}
+  - relu
+  - global_average_pool
+  - {type: linear, name: last, out_features: 10}
 optimizer: {type: adam, lr: 0.003}
 train: {epochs: 2, batch_size: 20, threads: 1}
 )";
@@ -88,56 +107,67 @@ class Int8Doors : public RunFixture {
 };
 
 // The exported model, by the standard's text in NumPy, against the int8 model itself.
+void expect_onnx_computes(const std::string& run) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.onnx";
+  const Ended ended = run_lacuna({"export", run, "--format", "onnx", "--out", path});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const CheckpointFile file = find_checkpoint(run);
+  const Checkpoint checkpoint = file.read();
+  const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
+  const auto model =
+      rebuild_model(saved_config(checkpoint, file.path()), checkpoint.state, format.example_shape);
+  Batch batch;
+  batch.size = 6;
+  std::vector<int64_t> sizes{batch.size};
+  std::string dims = std::to_string(batch.size);
+  for (const int64_t size : format.example_shape.sizes()) {
+    sizes.push_back(size);
+    dims += "x" + std::to_string(size);
+  }
+  batch.inputs = Tensor::empty(Shape(sizes));
+  for (int64_t i = 0; i < batch.inputs.numel(); ++i) {
+    batch.inputs.mutable_data()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
+  }
+  const NoGrad no_grad;
+  const Tensor expected = run_model(*model, batch).value().to(Order::RowMajor);
+  std::ofstream(folder / "in.raw", std::ios::binary)
+      .write(reinterpret_cast<const char*>(batch.inputs.data()), batch.inputs.numel() * 4);
+  const std::string command = python_with_onnx() + " '" + kSourceFolder +
+                              "/tests/framework/onnx/evaluate.py' '" + path + "' '" +
+                              (folder / "out.raw") + "' 'input:float32:" + dims + ":" +
+                              (folder / "in.raw") + "' > '" + (folder / "log") + "' 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << read_text(folder / "log");
+  const std::string bytes = read_text(folder / "out.raw");
+  ASSERT_EQ(bytes.size(), static_cast<size_t>(expected.numel()) * 4);
+  std::vector<float> found(bytes.size() / 4);
+  std::memcpy(found.data(), bytes.data(), bytes.size());
+  float largest = 0.0f, apart = 0.0f;
+  for (size_t i = 0; i < found.size(); ++i) {
+    largest = std::max(largest, std::abs(expected.data()[i]));
+    apart = std::max(apart, std::abs(expected.data()[i] - found[i]));
+  }
+  // Sums in float32 may round one activation to the next step, of which there are 255.
+  EXPECT_LE(apart, largest / 100.0f);
+  EXPECT_GT(largest, 0.0f);
+}
+
 TEST_F(Int8Doors, OnnxComputesWhatTheRunDoes) {
   if (python_with_onnx().empty()) GTEST_SKIP() << "there is no python3 with numpy and onnx";
-  for (const std::string when : {"static", "dynamic"}) {
-    const TemporaryFolder folder;
-    if (when == "static") {
-      ASSERT_EQ(train().code, 0);
+  for (const auto& [model, yaml, filter] :
+       {std::tuple("mlp", kMlp, "'*.weight'"),
+        std::tuple("images", kImages, "[first.weight, second.weight]")}) {
+    write_text(config(), yaml);
+    ASSERT_EQ(train({}, model).code, 0);
+    for (const std::string when : {"static", "dynamic"}) {
+      const std::string run = run_dir(std::string(model) + "_" + when);
+      const Ended ended = run_lacuna({"quantize", run_dir(model), "--run-dir", run, "--set",
+                                      std::string("quantize={param_filter: ") + filter +
+                                          ", activations: {when: " + when + "}}"});
+      ASSERT_EQ(ended.code, 0) << ended.err;
+      SCOPED_TRACE(run);
+      expect_onnx_computes(run);
     }
-    const std::string run = run_dir("int8_" + when), path = folder / "model.onnx";
-    ASSERT_EQ(run_lacuna({"quantize", run_dir(), "--run-dir", run, "--set",
-                          "quantize.param_filter='*.weight'", "--set",
-                          "quantize.activations.when=" + when})
-                  .code,
-              0);
-    const Ended ended = run_lacuna({"export", run, "--format", "onnx", "--out", path});
-    ASSERT_EQ(ended.code, 0) << ended.err;
-    const CheckpointFile file = find_checkpoint(run);
-    const Checkpoint checkpoint = file.read();
-    const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
-    const auto model = rebuild_model(saved_config(checkpoint, file.path()), checkpoint.state,
-                                     format.example_shape);
-    constexpr int64_t kBatch = 6;
-    Batch batch;
-    batch.size = kBatch;
-    batch.inputs = Tensor::empty(Shape{kBatch, format.example_shape[0], format.example_shape[1]});
-    for (int64_t i = 0; i < batch.inputs.numel(); ++i) {
-      batch.inputs.mutable_data()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
-    }
-    const NoGrad no_grad;
-    const Tensor expected = run_model(*model, batch).value().to(Order::RowMajor);
-    std::string dims = std::to_string(kBatch);
-    for (int i = 0; i < 2; ++i) dims += "x" + std::to_string(format.example_shape[i]);
-    std::ofstream(folder / "in.raw", std::ios::binary)
-        .write(reinterpret_cast<const char*>(batch.inputs.data()), batch.inputs.numel() * 4);
-    const std::string command = python_with_onnx() + " '" + kSourceFolder +
-                                "/tests/framework/onnx/evaluate.py' '" + path + "' '" +
-                                (folder / "out.raw") + "' 'input:float32:" + dims + ":" +
-                                (folder / "in.raw") + "' > '" + (folder / "log") + "' 2>&1";
-    ASSERT_EQ(std::system(command.c_str()), 0) << read_text(folder / "log");
-    const std::string bytes = read_text(folder / "out.raw");
-    ASSERT_EQ(bytes.size(), static_cast<size_t>(expected.numel()) * 4);
-    std::vector<float> found(bytes.size() / 4);
-    std::memcpy(found.data(), bytes.data(), bytes.size());
-    float largest = 0.0f, apart = 0.0f;
-    for (size_t i = 0; i < found.size(); ++i) {
-      largest = std::max(largest, std::abs(expected.data()[i]));
-      apart = std::max(apart, std::abs(expected.data()[i] - found[i]));
-    }
-    // Sums in float32 may round one activation to the next step, of which there are 255.
-    EXPECT_LE(apart, largest / 100.0f) << when;
-    EXPECT_GT(largest, 0.0f);
   }
 }
 

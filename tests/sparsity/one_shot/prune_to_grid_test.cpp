@@ -113,17 +113,19 @@ TEST_P(PruneToGrid, RoundsEachWeightByItselfWhereAsked) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PruneToGrid, testing::Values(1, 2, 3));
 
-TEST(PruneToGridOfConvolutions, IsRefused) {
+TEST(PruneToGridOfConvolutions, IsThatOfTheirMatrix) {
   const Tensor weight = random_tensor(Shape{4, 2, 3, 3}, "conv");
-  const MaskSelector selector(ScoreGroups(), PatternShape(), weight.shape());
-  OneShotOptions options = OneShotOptions::defaults(OneShotMethod::Magnitude);
+  const Tensor matrix = weight.reshape(Shape{4, 18});
+  OneShotOptions options = OneShotOptions::defaults(OneShotMethod::SparseGpt);
   options.grid = GridClip::Max;
-  expect_throws<ConfigError>(
-      [&] {
-        prune_one_shot("conv", weight, InputGram::of_independent(18), selector, 10, nullptr,
-                       options);
-      },
-      "only the weight of a linear layer is brought to a grid");
+  const auto pruned = [&](const Tensor& w) {
+    const MaskSelector selector(ScoreGroups(), PatternShape(), w.shape());
+    return prune_one_shot("conv", w, InputGram::of_independent(18), selector, 36, nullptr, options);
+  };
+  const PrunedWeight ours = pruned(weight), expected = pruned(matrix);
+  EXPECT_EQ(ours.weight.to_vector(), expected.weight.to_vector());
+  EXPECT_EQ(ours.grid_scales, expected.grid_scales);
+  EXPECT_EQ(ours.mask.count(), 36);
 }
 
 }  // namespace

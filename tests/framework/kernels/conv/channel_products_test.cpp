@@ -99,7 +99,7 @@ TEST(ChannelProducts, AreTheSumsOfTheDefinition) {
     channel_weight_gradient(s, dy, x, Accumulate::Yes, gradient);
     std::vector<double> twice = c.dw_sums;
     for (double& value : twice) value *= 2.0;
-    EXPECT_LT(test::largest_error(gradient, twice), 3e-5);
+    EXPECT_LT(test::largest_error(gradient, twice), 6e-5);  // of values twice as large
   }
 }
 
