@@ -22,7 +22,7 @@
 namespace lacuna {
 namespace {
 
-// The configuration that says what to remove, with --method, --to, --set and --threads.
+// The configuration of what to remove, as it is in the file.
 Config given_section(const ShrinkRequest& request) {
   Config given = Config::map();
   if (!request.config_path.empty()) {
@@ -35,6 +35,11 @@ Config given_section(const ShrinkRequest& request) {
     given.set("shrink", Config::map());
     given.get("shrink").set_position({.file = "shrink without CONFIG"});
   }
+  return given;
+}
+
+// --method, --to, --set and --threads.
+void apply_shrink_options(Config& given, const ShrinkRequest& request) {
   std::vector<std::string> assignments;
   if (request.method) assignments.push_back("shrink.method=" + *request.method);
   if (request.to) {
@@ -49,7 +54,7 @@ Config given_section(const ShrinkRequest& request) {
   apply_overrides(given, assignments);
   apply_overrides(given, request.overrides);
   if (request.threads) apply_overrides(given, {"train.threads=" + *request.threads});
-  if (given.has("shrink")) return given;
+  if (given.has("shrink")) return;
   throw ConfigError(
       "shrink needs --to flops=F, or a CONFIG file whose section `shrink` says what to remove and "
       "how (docs/guides/shrinking.md)");
@@ -164,6 +169,7 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
   const SourceRun source = read_source_run(request.checkpoint, request.last, request.tell);
   Config given = given_section(request);
   take_sections(given, source, request.overrides, {"train", "shrink"});
+  apply_shrink_options(given, request);
   const Config section = given.get("shrink");
   const ShrinkOptions options = ShrinkOptions::from_config(section);
   given.erase("shrink");

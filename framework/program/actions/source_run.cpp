@@ -91,11 +91,11 @@ Config merge_sections(const SourceRun& source, const Config& given, const std::s
   config.erase("csr_up_to");  // measured for what the run had
   for (const char* section : {"model", "data", "optimizer"}) {
     if (config.has(section)) continue;
-    throw ConfigError(fmt::format(
-        "{2} {0}: it holds weights without the configuration of a run, so `{1}` must "
-        "be given beside `sparsity`; or make a run of it first, with `lacuna import {0} "
-        "--config CONFIG --out RUN`, and {2} RUN",
-        source.path, section, command));
+    throw ConfigError(
+        fmt::format("{2} {0}: it holds weights without the configuration of a run, so `{1}` must "
+                    "be given too; or make a run of it first, with `lacuna import {0} "
+                    "--config CONFIG --out RUN`, and {2} RUN",
+                    source.path, section, command));
   }
   return config;
 }

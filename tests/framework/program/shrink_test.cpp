@@ -123,6 +123,16 @@ TEST_F(Shrink, ByErrorLosesLessThanByMagnitude) {
   EXPECT_LT(loss("error"), loss("magnitude"));
 }
 
+TEST_F(Shrink, ChangesOneValueOfASectionOfTheRun) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = shrink("small", {"--to", "flops=0.5", "--set", "optimizer.lr=0.125"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Config optimizer = load_yaml(run_dir("small") + "/config.yaml").at("optimizer"),
+               before = load_yaml(run_dir() + "/config.yaml").at("optimizer");
+  EXPECT_EQ(optimizer.required<double>("lr"), 0.125);
+  EXPECT_EQ(optimizer.required<std::string>("type"), before.required<std::string>("type"));
+}
+
 TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   ASSERT_EQ(train().code, 0);
   expect_refused({}, 2, "shrink needs --to flops=F, or a CONFIG file");
