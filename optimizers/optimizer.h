@@ -223,6 +223,7 @@ class Optimizer {
   std::function<UpdateFactors(const Parameter&)> factors_;  // null: 1
   std::vector<WeightAges> ages_of_;                         // all empty where `most_age` is 0
   int64_t steps_ = 0;
+  int64_t earlier_steps_ = 0;  // of the run that the states go on from (lacuna shrink)
   HookList<Optimizer&> step_pre_hooks_;
   HookList<Optimizer&, StepScopes&> step_scope_hooks_;
   HookList<Optimizer&> step_post_hooks_;

@@ -25,6 +25,7 @@ const int64_t* find_count(const StateDict& state, const std::string& name) {
 constexpr const char* kDenseMark = "_is_dense";
 
 constexpr const char* kAge = "age";
+constexpr const char* kEarlierSteps = "earlier_steps";
 
 }  // namespace
 
@@ -51,6 +52,7 @@ StateDict Optimizer::state_dict() const {
   StateDict state;
   state.set("type", std::string(type()));
   state.set("step", steps_);
+  if (earlier_steps_ > 0) state.set(kEarlierSteps, earlier_steps_);
   const std::vector<StateSlot> slots = state_slots();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = *parameters_[i];
@@ -101,11 +103,18 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
     }
     return false;
   };
-  check_count("step", StateDict::kMostCounted);
+  constexpr int64_t kMost = StateDict::kMostCounted;
+  const int64_t taken = check_count("step", kMost);
+  int64_t earlier = 0;
+  if (state.contains(kEarlierSteps)) {
+    expected.insert(kEarlierSteps);
+    earlier = check_count(kEarlierSteps, kMost);
+  }
+  const int64_t most =
+      taken < 0 || earlier < 0 ? kMost : std::min(taken, kMost / 2) + std::min(earlier, kMost / 2);
   for (const ParameterPtr& parameter : parameters_) {
     const std::string prefix = parameter->name() + "/";
-    // It may be more than the optimizer's: states go on that another run has trained.
-    const int64_t steps = check_count(prefix + "step", StateDict::kMostCounted);
+    const int64_t steps = check_count(prefix + "step", most);
     expected.insert(prefix + "step");
     for (const StateSlot& slot : state_slots()) {
       const std::string name = prefix + slot.name;
@@ -158,6 +167,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
     throw CheckpointError("the saved optimizer state does not fit: " + join(lines, "; "));
   }
   steps_ = state.get<int64_t>("step");
+  earlier_steps_ = state.contains(kEarlierSteps) ? state.get<int64_t>(kEarlierSteps) : 0;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = *parameters_[i];
     steps_of_[i] = state.get<int64_t>(parameter.name() + "/step");

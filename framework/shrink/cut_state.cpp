@@ -135,6 +135,9 @@ StateDict cut_optimizer_state(const StateDict& saved, const Module& model, const
   StateDict state;
   state.set("type", saved.get<std::string>("type"));
   state.set("step", int64_t{0});
+  int64_t earlier = saved.get<int64_t>("step");
+  if (saved.contains("earlier_steps")) earlier += saved.get<int64_t>("earlier_steps");
+  if (earlier > 0) state.set("earlier_steps", earlier);
   for (const ParameterPtr& parameter : model.parameters()) {
     const std::string prefix = parameter->name() + "/";
     for (const auto& [name, value] : saved.values()) {

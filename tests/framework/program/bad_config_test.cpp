@@ -47,7 +47,7 @@ class BadConfig : public RunFixture {
 
 TEST_F(BadConfig, OfTheCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "error: a command is missing; valid are: train, plan, prune, quantize, eval, predict, "},
+      {{}, "error: a command is missing; valid are: train, plan, prune, shrink, quantize, eval, "},
       {{"trian"}, "error: unknown command 'trian'; did you mean 'train'? (lacuna --help"},
       {{"-x"}, "error: unknown command '-x'; valid are: train, "},
       {{"train"}, "error: train needs a CONFIG file (or --resume with --run-dir)"},

@@ -50,11 +50,11 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }
 
 TEST(CommandOptions, AreCalledTheSameInAllCommands) {
-  const std::vector<std::string> writing = {"train",  "prune",  "quantize", "predict",
-                                            "export", "import", "report",   "sweep"};
+  const std::vector<std::string> writing = {"train",  "prune",  "shrink", "quantize", "predict",
+                                            "export", "import", "report", "sweep"};
   const std::vector<std::string> replacing = {"predict", "export", "report"};
-  const std::vector<std::string> computing = {"train",   "plan",     "prune",  "quantize", "eval",
-                                              "predict", "generate", "import", "sweep"};
+  const std::vector<std::string> computing = {"train", "plan",    "prune",    "shrink", "quantize",
+                                              "eval",  "predict", "generate", "import", "sweep"};
   const std::vector<std::string> all = commands();
   ASSERT_GE(all.size(), 14u) << join(all, ", ");
   for (const std::string& command : all) {

@@ -49,6 +49,8 @@ TEST_F(Shrink, MakesARunOfASmallerModelWithItsOptimizersStates) {
 
   // Weights, their moments and the bias are those of six of the units.
   const StateDict whole = state("run"), small = state("small");
+  EXPECT_EQ(small.get<int64_t>("optimizer/step"), 0);
+  EXPECT_EQ(small.get<int64_t>("optimizer/earlier_steps"), whole.get<int64_t>("optimizer/step"));
   const auto& moments = whole.get<Tensor>("optimizer/fc1.weight/exp_avg");
   const auto& left = small.get<Tensor>("optimizer/fc1.weight/exp_avg");
   const auto& bias = whole.get<Tensor>("model/fc1.bias");
