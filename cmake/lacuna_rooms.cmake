@@ -20,11 +20,13 @@ add_library(lacuna_warnings INTERFACE)
 if(LACUNA_DEVELOPER)
   target_compile_options(lacuna_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # g++ 12 warns at -O3 of `"text" + std::to_string(n)` (GCC bug 105651).
-    target_compile_options(lacuna_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow
-      -Wno-array-bounds)
-  endif()
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # g++ 12 warns at -O3 of `"text" + std::to_string(n)` (GCC bug 105651), even without -Wall.
+  target_compile_options(lacuna_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow
+    -Wno-array-bounds)
+endif()
+if(LACUNA_DEVELOPER)
   target_compile_options(lacuna_warnings INTERFACE -Werror)
 endif()
 if(LACUNA_SANITIZE)
