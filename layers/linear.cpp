@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "lacuna/framework/autograd/ops/int8_linear.hpp"
+#include "lacuna/framework/autograd/int8/int8_linear.hpp"
 #include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/layer_options.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "lacuna/framework/autograd/ops/fake_quantize.hpp"
+#include "lacuna/framework/autograd/int8/fake_quantize.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/quantize/activation_ranges.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/int8_convolution.hpp"
-#include "lacuna/framework/autograd/ops/int8_linear.hpp"
+#include "lacuna/framework/autograd/int8/int8_convolution.hpp"
+#include "lacuna/framework/autograd/int8/int8_linear.hpp"
 #include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/layers/convolutions/conv2d.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "lacuna/framework/autograd/int8/int8_convolution.hpp"
 #include "lacuna/framework/autograd/ops/convolution.h"
-#include "lacuna/framework/autograd/ops/int8_convolution.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/layers/convolutions/convolution_parts.hpp"

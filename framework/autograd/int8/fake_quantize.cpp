@@ -1,4 +1,4 @@
-#include "lacuna/framework/autograd/ops/fake_quantize.hpp"
+#include "lacuna/framework/autograd/int8/fake_quantize.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/autograd/ops/int8_convolution.hpp"
+#include "lacuna/framework/autograd/int8/int8_convolution.hpp"
 
 #include <fmt/core.h>
 

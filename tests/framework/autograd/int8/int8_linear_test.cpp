@@ -1,4 +1,4 @@
-#include "lacuna/framework/autograd/ops/int8_linear.hpp"
+#include "lacuna/framework/autograd/int8/int8_linear.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
