@@ -147,8 +147,6 @@ int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
 int run_prune(const PruneCommand& command);
 int run_shrink(const ShrinkCommand& command);
-/// Adds the command `shrink`, which makes `action` run it.
-void add_shrink(CLI::App& app, std::function<int()>& action);
 int run_quantize(const QuantizeCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);

@@ -18,7 +18,7 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
       {"yaml-cpp/", {"framework/io/yaml.cpp"}},
       {"spdlog/", {"framework/io/log.cpp"}},
       {"CLI/",
-       {"framework/program/command_help.cpp", "framework/program/command_shrink.cpp",
+       {"framework/program/command_help.cpp", "framework/program/command_options.cpp",
         "framework/program/program.cpp"}},
       {"nlohmann/",
        {"framework/io/storage/safetensors_header.cpp", "framework/io/storage/safetensors_index.cpp",

@@ -164,22 +164,6 @@ void fill_run(const RunFolder& folder, const Experiment& e, const std::string& s
   write_file_atomically(folder.path() + "/prune.json", json_text(report));
 }
 
-// It is there whole or not at all.
-void write_run(const std::string& path, const Experiment& e, const std::string& source,
-               const Config& report, const PrunedInt8* int8) {
-  FolderReplacement whole(path);
-  const RunFolder folder = RunFolder::create(whole.temporary_path(), e.config.to_yaml());
-  try {
-    fill_run(folder, e, source, report, int8);
-    RunFolder::require_unused(path);
-    whole.commit();
-    stop_logging_to_file();
-  } catch (...) {
-    stop_logging_to_file();  // which goes; the error is told on the console
-    throw;
-  }
-}
-
 }  // namespace
 
 PrunedRun prune_run(const PruneRequest& request) {
@@ -226,7 +210,9 @@ PrunedRun prune_run(const PruneRequest& request) {
     report.set("quantized", int8->report);
     text += quantize_report_text(int8->report);
   }
-  write_run(request.run_dir, *e, source.path, report, int8 ? &*int8 : nullptr);
+  write_new_run(request.run_dir, e->config, [&](const RunFolder& folder) {
+    fill_run(folder, *e, source.path, report, int8 ? &*int8 : nullptr);
+  });
   return {.report = report, .text = text};
 }
 

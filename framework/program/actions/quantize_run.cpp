@@ -14,6 +14,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/program/actions/quantized_parts.hpp"
+#include "lacuna/framework/program/actions/source_run.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
@@ -189,17 +190,15 @@ std::vector<KnownGrid> known_grids(const OpenedRun& run, const QuantizeOptions& 
 
 void write_quantized_run(const QuantizeRequest& request, const OpenedRun& run,
                          const Config& report) {
-  FolderReplacement whole(request.run_dir);
   Config config = run.config.clone();
   config.set("run_dir", request.run_dir);
-  const RunFolder folder = RunFolder::create(whole.temporary_path(), config.to_yaml());
   Checkpoint checkpoint = run.checkpoint;
   checkpoint.config_yaml = config.to_yaml();
   keep_model_state(checkpoint.state);
-  folder.save_checkpoint(checkpoint, 1);
-  write_file_atomically(folder.path() + "/quantize.json", json_text(report));
-  RunFolder::require_unused(request.run_dir);
-  whole.commit();
+  write_new_run(request.run_dir, config, [&](const RunFolder& folder) {
+    folder.save_checkpoint(checkpoint, 1);
+    write_file_atomically(folder.path() + "/quantize.json", json_text(report));
+  });
 }
 
 }  // namespace

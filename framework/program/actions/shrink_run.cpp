@@ -143,24 +143,6 @@ std::string table(const Config& report, const ShrunkModel& model) {
   return text;
 }
 
-void write_run(const std::string& path, const Experiment& e, const Config& report,
-               const std::string& text) {
-  FolderReplacement whole(path);
-  const RunFolder folder = RunFolder::create(whole.temporary_path(), e.config.to_yaml());
-  log_to_file(folder.log_path());
-  try {
-    log_info_to_file("shrunk " + report.required<std::string>("checkpoint") + "\n" + text);
-    folder.save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
-    write_file_atomically(folder.path() + "/shrink.json", json_text(report));
-    RunFolder::require_unused(path);
-    whole.commit();
-    stop_logging_to_file();
-  } catch (...) {
-    stop_logging_to_file();  // which goes; the error is told on the console
-    throw;
-  }
-}
-
 }  // namespace
 
 ShrunkRun shrink_run(const ShrinkRequest& request) {
@@ -200,7 +182,12 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
   report.set("before", before);
   report.set("after", evaluation_of(*e));
   const std::string text = table(report, model);
-  write_run(request.run_dir, *e, report, text);
+  write_new_run(request.run_dir, e->config, [&](const RunFolder& folder) {
+    log_to_file(folder.log_path());
+    log_info_to_file("shrunk " + source.path + "\n" + text);
+    folder.save_checkpoint(first_checkpoint(*e), e->train.checkpoint.keep_last);
+    write_file_atomically(folder.path() + "/shrink.json", json_text(report));
+  });
   return {.report = report, .text = text};
 }
 

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/train/checks/held_out_changes.hpp"
@@ -159,6 +160,21 @@ Checkpoint first_checkpoint(const Experiment& e) {
   state.stopping = EarlyStopping(e.train.early_stopping);
   checkpoint.state.merge("trainer", state.state_dict());
   return checkpoint;
+}
+
+void write_new_run(const std::string& path, const Config& config,
+                   const std::function<void(const RunFolder&)>& fill) {
+  FolderReplacement whole(path);
+  const RunFolder folder = RunFolder::create(whole.temporary_path(), config.to_yaml());
+  try {
+    fill(folder);
+    RunFolder::require_unused(path);
+    whole.commit();
+    stop_logging_to_file();
+  } catch (...) {
+    stop_logging_to_file();  // the folder is removed; the error is shown on the console
+    throw;
+  }
 }
 
 }  // namespace lacuna

@@ -1,7 +1,8 @@
 // What `prune` and `shrink` begin with, a checkpoint or weights alone, and the configuration of the
-// run that they make; its evaluation and its first checkpoint.
+// run that they make; its evaluation, its first checkpoint and its folder.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/program/actions/given_config.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 
@@ -56,5 +58,10 @@ Config evaluation_of(const Experiment& e);
 
 /// A run at step 0, which `lacuna train --resume` trains.
 Checkpoint first_checkpoint(const Experiment& e);
+
+/// Writes the folder of a new run, which is there whole or not at all. `fill` puts into it what it
+/// holds besides the configuration, and may log to a file in it.
+void write_new_run(const std::string& path, const Config& config,
+                   const std::function<void(const RunFolder&)>& fill);
 
 }  // namespace lacuna
