@@ -82,6 +82,7 @@ from lacuna.layers import (
 )
 from lacuna.data import as_dataset
 from lacuna.display import MaskPicture
+from lacuna.interop import export, from_torch, import_
 from lacuna.model import Model
 from lacuna.registry import register
 from lacuna.runs import (
@@ -89,9 +90,6 @@ from lacuna.runs import (
     Run,
     compare,
     evaluate,
-    export,
-    from_torch,
-    import_,
     plan,
     prune,
     quantize,

@@ -445,7 +445,15 @@ def _sweep(
     program: List[str],
 ) -> Tuple[List[str], int, str, str]: ...
 def _export(
-    run: str, format: str, path: str, masks: bool, overwrite: bool, card: bool, last: bool
+    run: str,
+    format: str,
+    path: str,
+    masks: bool,
+    sparse: bool,
+    only: str,
+    overwrite: bool,
+    card: bool,
+    last: bool,
 ) -> List[str]: ...
 def _import(
     file: str, config: Any, overrides: List[str], run_dir: str, find_pattern: bool

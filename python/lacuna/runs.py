@@ -1,4 +1,4 @@
-"""Runs: trained, planned, opened, evaluated, pruned, compared, swept, exported and imported.
+"""Runs: trained, planned, opened, evaluated, pruned, quantized, compared and swept.
 
 A configuration is a dict, the name of a YAML file, or YAML text. `set` changes its values: a dict
 with dotted keys, {"sparsity.sparsity": 0.9}, or a list of "key=value".
@@ -23,7 +23,7 @@ Changes = Union[Mapping[str, Any], Sequence[str], None]
 Metrics = dict[str, dict[str, Any]]  # the columns or values of each split
 
 
-def _given(config: Optional[Config]) -> Any:
+def given_config(config: Optional[Config]) -> Any:
     if config is None or isinstance(config, (str, os.PathLike)):
         return config
     return dict(config)
@@ -47,7 +47,7 @@ def _for_data(config: Any, overrides: list[str], data: Optional[Given]) -> list[
     return overrides
 
 
-def _overrides(values: Changes) -> list[str]:
+def set_values(values: Changes) -> list[str]:
     if isinstance(values, Mapping):
         values = dict(values)
     return _lacuna._assignments(values)
@@ -185,8 +185,8 @@ def train(
     training is running in this process; Error when training diverges.
     """
     registry.require_no_import("train")
-    given = _given(config)
-    overrides = _for_data(given, _overrides(set) + _overrides(change), data)
+    given = given_config(config)
+    overrides = _for_data(given, set_values(set) + set_values(change), data)
     folder = None if run_dir is None else os.fspath(run_dir)
     with given_to(data):
         trained, state, _ = _lacuna._train(
@@ -206,8 +206,8 @@ def plan(
     timed for so long each, and `plan.report["time"]` has the result. `data` is as in `train`.
     Raises ConfigError, DataError, CheckpointError, MemoryError.
     """
-    given = _given(config)
-    overrides = _for_data(given, _overrides(set), data)
+    given = given_config(config)
+    overrides = _for_data(given, set_values(set), data)
     with given_to(data):
         return Plan(*_lacuna._plan(given, overrides, seconds))
 
@@ -227,7 +227,7 @@ def evaluate(
     ConfigError, CheckpointError, DataError.
     """
     with given_to(data):
-        return _lacuna._evaluate(os.fspath(run), _overrides(set), last, data_changed)
+        return _lacuna._evaluate(os.fspath(run), set_values(set), last, data_changed)
 
 
 def prune(
@@ -251,8 +251,8 @@ def prune(
     with given_to(data):
         report = _lacuna._prune(
             os.fspath(source),
-            _given(config),
-            _overrides(set),
+            given_config(config),
+            set_values(set),
             os.fspath(run_dir),
             None if sparsity is None else repr(float(sparsity)),
             method,
@@ -281,7 +281,7 @@ def quantize(
     """
     with given_to(data):
         report = _lacuna._quantize(
-            os.fspath(source), _given(config), _overrides(set), os.fspath(run_dir), last
+            os.fspath(source), given_config(config), set_values(set), os.fspath(run_dir), last
         )
     run = Run(run_dir)
     run.report = report
@@ -337,7 +337,7 @@ def sweep(
     program = [sys.executable, "-m", "lacuna", *registry.imports()]
     try:
         runs, failed, _, _ = _lacuna._sweep(
-            _given(config), _overrides(set), axes, os.fspath(run_dir), seeds, jobs, random,
+            given_config(config), set_values(set), axes, os.fspath(run_dir), seeds, jobs, random,
             random_seed, program,
         )
     except _lacuna.ConfigError as error:
@@ -353,72 +353,3 @@ def sweep(
             f"{failed} runs failed; their output is in {os.fspath(run_dir)}, in files NAME.log"
         )
     return compare(*runs)
-
-
-def export(
-    run: Path,
-    format: str,
-    path: Path,
-    *,
-    masks: bool = False,
-    overwrite: bool = False,
-    card: bool = False,
-    last: bool = False,
-) -> list[str]:
-    """Writes a run's weights for other tools: "safetensors", "npz", "csr-npz", "onnx" or "hf".
-
-    Values are float32, zero where a mask has no position; `masks` adds NAME_mask for each of them.
-    Returns notes on what the file does not say. Raises ConfigError, CheckpointError; StateError if
-    something is at `path` already and `overwrite` is false.
-    """
-    return _lacuna._export(
-        os.fspath(run), format, os.fspath(path), masks, overwrite, card, last
-    )
-
-
-def import_(
-    weights: Union[Path, Mapping[str, Any]],
-    config: Optional[Config] = None,
-    *,
-    run_dir: Path,
-    set: Changes = None,
-    find_pattern: bool = False,
-) -> Run:
-    """Makes a run of step 0 with another tool's weights, which `train` can go on with.
-
-    weights: a file (safetensors, npz, npy), a folder of Hugging Face's, or a state_dict of arrays
-    or PyTorch's tensors. config: the model and its data; if it is left out, the model is made of
-    the names and shapes, and `set` must give the data. Raises as `train`, and where names or shapes
-    do not fit, with a list of the differences.
-    """
-    if not isinstance(weights, Mapping):
-        _lacuna._import(
-            os.fspath(weights), _given(config), _overrides(set), os.fspath(run_dir), find_pattern
-        )
-        return Run(run_dir)
-    import tempfile
-
-    import numpy
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "weights.npz")
-        numpy.savez(file, **from_torch(weights))
-        return import_(file, config, run_dir=run_dir, set=set, find_pattern=find_pattern)
-
-
-def from_torch(state_dict: Mapping[str, Any]) -> dict[str, numpy.ndarray[Any, Any]]:
-    """A PyTorch state_dict as arrays under the same names, without copies where memory allows.
-
-    Tensors of the CPU are shared, not copied. The prefix "module." of DataParallel and the counters
-    `num_batches_tracked` are left out.
-    """
-    import numpy
-
-    arrays = {}
-    for name, value in state_dict.items():
-        if name.endswith("num_batches_tracked"):
-            continue
-        if hasattr(value, "detach"):
-            value = value.detach().cpu().numpy()
-        arrays[name[len("module."):] if name.startswith("module.") else name] = numpy.asarray(value)
-    return arrays

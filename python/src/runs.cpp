@@ -224,11 +224,14 @@ py::tuple sweep(const py::object& config, const Texts& overrides, const Texts& o
 }
 
 Texts export_to(const std::string& run, const std::string& format, const std::string& path,
-                bool masks, bool overwrite, bool card, bool last) {
+                bool masks, bool sparse, const std::string& only, bool overwrite, bool card,
+                bool last) {
   const py::gil_scoped_release released;
   return export_run(run, path,
                     {.format = format,
                      .masks = masks,
+                     .sparse = sparse,
+                     .only = only,
                      .overwrite = overwrite,
                      .card = card,
                      .kept = last ? KeptCheckpoint::Last : KeptCheckpoint::Best})
@@ -314,7 +317,8 @@ void bind_runs(py::module_& module) {
              py::arg("run_dir"), py::arg("seeds"), py::arg("jobs"), py::arg("random"),
              py::arg("random_seed"), py::arg("program"));
   module.def("_export", &export_to, py::arg("run"), py::arg("format"), py::arg("path"),
-             py::arg("masks"), py::arg("overwrite"), py::arg("card"), py::arg("last"));
+             py::arg("masks"), py::arg("sparse"), py::arg("only"), py::arg("overwrite"),
+             py::arg("card"), py::arg("last"));
   module.def("_import", &import_from, py::arg("file"), py::arg("config"), py::arg("overrides"),
              py::arg("run_dir"), py::arg("find_pattern"));
   module.def("_read_metrics", &metrics, py::arg("run_dir"));
