@@ -1,7 +1,6 @@
 // Writes the seeds of the fuzz targets' corpora: small files of each kind, made by lacuna's own
 // writers where it has some. What fuzzing has found stands next to them and is not rebuilt.
 // usage: make_seeds FOLDER
-#include <onnx/onnx_pb.h>
 #include <zlib.h>
 
 #include <cmath>
@@ -15,12 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "lacuna/framework/io/storage/array_file.hpp"
-#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
 #include "lacuna/framework/io/storage/npy_header.hpp"
-#include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 #include "lacuna/framework/records/mask_record.hpp"
 #include "lacuna/framework/records/png_image.hpp"
@@ -32,35 +28,12 @@
 #include "lacuna/tests/framework/data/formats/jpeg_files.h"
 #include "lacuna/tests/framework/data/image_files.h"
 #include "lacuna/tests/framework/data/web_files.h"
+#include "seeds.h"
 
 using namespace lacuna;
+using namespace lacuna::seeds;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-fs::path corpus;
-
-std::string path_of(const std::string& target, const std::string& name) {
-  fs::create_directories(corpus / target);
-  return (corpus / target / name).string();
-}
-
-void write(const std::string& target, const std::string& name, std::string_view bytes) {
-  std::ofstream stream(path_of(target, name), std::ios::binary);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-std::string read(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-// What follows the seal, which the targets rebuild.
-void drop_seal(const std::string& target, const std::string& name) {
-  const std::string bytes = read(path_of(target, name));
-  write(target, name, std::string_view(bytes).substr(static_cast<size_t>(kSealBytes)));
-}
 
 std::string gzipped(const std::string& bytes) {
   z_stream stream{};
@@ -143,13 +116,6 @@ void write_tables() {
         std::string("\x03\x11", 2) + std::string(20, 'x') + std::string(1, '\1'));
 }
 
-Tensor some_tensor(const Shape& shape) {
-  Tensor tensor = Tensor::zeros(shape);
-  float value = -1.0F;
-  for (float& element : tensor.mutable_storage()) element = value += 0.25F;
-  return tensor;
-}
-
 void write_hdf5() {
   const std::string path = path_of("hdf5_data", "arrays");
   Hdf5File file = Hdf5File::create(path);
@@ -170,104 +136,6 @@ void write_hdf5() {
       "fc2.weight", Shape{3, 5}, [](const auto& take) { take(0), take(9); }, MaskDetail::Tiles);
   write_masks(path_of("masks", "masks"), 7, {mask, tiles});
   drop_seal("masks", "masks");
-}
-
-void write_checkpoints() {
-  Checkpoint small{.state = {}, .config_yaml = "model: [flatten]\n", .step = 3};
-  small.state.set("model/fc1.weight", some_tensor(Shape{2, 3}));
-  write_checkpoint(path_of("checkpoint", "small"), small);
-  Checkpoint checkpoint{.state = {}, .config_yaml = "model: [flatten]\n", .step = 30};
-  checkpoint.state.set("model/fc1.weight", some_tensor(Shape{2, 4}));
-  checkpoint.state.set("model/fc1.weight_mask", ByteArray{Shape{2, 4}, {1, 0, 1, 1, 0, 0, 1, 0}});
-  checkpoint.state.set("model/fc2.weight/shape", std::vector<int64_t>{2, 3});
-  checkpoint.state.set("model/fc2.weight/indptr", std::vector<int64_t>{0, 1, 3});
-  checkpoint.state.set("model/fc2.weight/indices", std::vector<uint32_t>{2, 0, 1});
-  checkpoint.state.set("trainer/step", int64_t{30});
-  checkpoint.state.set("trainer/best", 0.5);
-  checkpoint.state.set("trainer/kind", std::string("adam"));
-  write_checkpoint(path_of("checkpoint", "all_kinds"), checkpoint);
-  for (const char* name : {"small", "all_kinds"}) drop_seal("checkpoint", name);
-  write("masks", "checkpoint", read(path_of("checkpoint", "all_kinds")));
-}
-
-void write_quantized() {
-  Checkpoint checkpoint{.state = {}, .config_yaml = "model: [flatten]\n", .step = 5};
-  const ByteArray values{Shape{3}, {1, 254, 127}};
-  checkpoint.state.set("model/fc1.weight/shape", std::vector<int64_t>{2, 3});
-  checkpoint.state.set("model/fc1.weight/indptr", std::vector<int64_t>{0, 1, 3});
-  checkpoint.state.set("model/fc1.weight/indices", std::vector<uint32_t>{2, 0, 1});
-  checkpoint.state.set("model/fc2.weight_mask", ByteArray{Shape{2, 2}, {1, 0, 1, 1}});
-  for (const std::string name : {"fc1.weight", "fc2.weight"}) {
-    const std::string at = "quantized/" + name + "/";
-    checkpoint.state.set(at + "values", values);
-    checkpoint.state.set(at + "scales", some_tensor(Shape{2}));
-    checkpoint.state.set(at + "input_scale", 0.5);
-    checkpoint.state.set(at + "input_zero", int64_t{3});
-    for (const char* key : {"clipped_weights", "clipped_inputs", "relative_error"}) {
-      checkpoint.state.set(at + key, 0.25);
-    }
-  }
-  write_checkpoint(path_of("quantized_state", "layers"), checkpoint);
-  drop_seal("quantized_state", "layers");
-  const std::vector<NamedArray> arrays = {
-      {"fc.weight", SignedBytes{Shape{2, 3}, {1, 0, -127, 5, 0, 7}}},
-      {"fc.weight_scale", some_tensor(Shape{2, 1})},
-      {"fc.input_scale", some_tensor(Shape{1})},
-      {"fc.input_zero_point", std::vector<int32_t>{128}},
-      {"c_fc.weight", SignedBytes{Shape{2, 3}, {1, 2, 3, 4, 5, 6}}},
-      {"c_fc.weight_scale", some_tensor(Shape{1, 3})},
-      {"c_fc.input_scale", some_tensor(Shape{1})},
-      {"c_fc.input_zero_point", SignedBytes{Shape{1}, {-5}}}};
-  write_safetensors_arrays(path_of("int8_arrays", "weights"), arrays);
-}
-
-template <class T>
-void set_raw(onnx::TensorProto& tensor, const std::string& name, int type,
-             const std::vector<int64_t>& dims, const std::vector<T>& values) {
-  tensor.set_name(name);
-  tensor.set_data_type(type);
-  for (const int64_t size : dims) tensor.add_dims(size);
-  tensor.set_raw_data(values.data(), values.size() * sizeof(T));
-}
-
-void write_onnx() {
-  onnx::ModelProto model;
-  model.set_ir_version(7);
-  model.set_producer_name("lacuna");
-  onnx::GraphProto& graph = *model.mutable_graph();
-  set_raw<int8_t>(*graph.add_initializer(), "fc.weight", onnx::TensorProto::INT8, {2, 3},
-                  {1, 0, -127, 5, 0, 7});
-  set_raw<float>(*graph.add_initializer(), "fc.weight_scale", onnx::TensorProto::FLOAT, {2},
-                 {0.5f, 0.25f});
-  set_raw<uint8_t>(*graph.add_initializer(), "fc.input_zero_point", onnx::TensorProto::UINT8, {},
-                   {128});
-  set_raw<int64_t>(*graph.add_initializer(), "fc/integers", onnx::TensorProto::INT64, {1}, {2});
-  onnx::SparseTensorProto& sparse = *graph.add_sparse_initializer();
-  sparse.add_dims(4);
-  set_raw<float>(*sparse.mutable_values(), "fc2.weight", onnx::TensorProto::FLOAT, {1}, {2.0f});
-  set_raw<int64_t>(*sparse.mutable_indices(), "", onnx::TensorProto::INT64, {1}, {3});
-  std::string bytes;
-  model.SerializeToString(&bytes);
-  write("onnx", "model", bytes);
-}
-
-void write_arrays() {
-  const std::vector<NamedArray> arrays = {{"weight", some_tensor(Shape{2, 3})},
-                                          {"mask", ByteArray{Shape{2, 2}, {1, 0, 0, 1}}},
-                                          {"ids", std::vector<int32_t>{1, 2, 3}},
-                                          {"steps", std::vector<int64_t>{-1, 5}}};
-  write_safetensors_arrays(path_of("safetensors", "arrays"), arrays);
-  write_npz(path_of("npz", "arrays"), arrays);
-  write("safetensors", "half",
-        std::string("\x40\0\0\0\0\0\0\0", 8) +
-            "{\"a\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]}}       " +
-            "\x80?\0@");
-  std::string header = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1), }";
-  header += std::string(64 - (10 + header.size()) % 64 - 1, ' ') + "\n";
-  std::string npy("\x93NUMPY\x01\0", 8);
-  npy += static_cast<char>(header.size());
-  npy += '\0';
-  write("npz", "array", npy + header + std::string("\0\0\x80\x3f\0\0\0\x40", 8));
 }
 
 // An .npy file of these bytes.
@@ -419,14 +287,11 @@ void write_run() {
 
 int main(int count, char** arguments) {
   if (count != 2) return 2;
-  corpus = arguments[1];
+  set_corpus(arguments[1]);
   write_configurations();
   write_tables();
   write_hdf5();
-  write_checkpoints();
-  write_arrays();
-  write_quantized();
-  write_onnx();
+  write_weights();
   write_array_data();
   write_texts();
   write_images();
