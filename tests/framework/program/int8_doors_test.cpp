@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "framework/program/runs.h"
+#include "framework/program/quantized_runs.h"
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/interop/load_run.h"
@@ -65,7 +65,7 @@ std::string python_with_onnx() {
   return "";
 }
 
-class Int8Doors : public RunFixture {
+class Int8Doors : public QuantizedRunFixture {
  protected:
   Int8Doors() { write_text(config(), kMlp); }
 
@@ -82,16 +82,6 @@ class Int8Doors : public RunFixture {
                                        format,   "--out",         path};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_lacuna(arguments);
-  }
-  // The losses of a run's splits, as text.
-  std::string losses(const std::string& run) const {
-    const Ended ended = run_lacuna({"eval", run_dir(run), "--json"});
-    EXPECT_EQ(ended.code, 0) << ended.err;
-    std::string text;
-    for (const Config& split : parse_yaml(ended.out, "eval").at("splits").items()) {
-      text += split.at("loss").text() + " ";
-    }
-    return text;
   }
   void expect_back(const std::string& file, const std::string& name) const {
     const Ended imported =

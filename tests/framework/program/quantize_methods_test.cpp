@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/program/runs.h"
+#include "framework/program/quantized_runs.h"
 
 namespace lacuna {
 namespace {
@@ -28,7 +28,7 @@ optimizer: {type: adam, lr: 0.003}
 train: {epochs: 4, batch_size: 20, threads: 1}
 )";
 
-class QuantizeMethods : public RunFixture {
+class QuantizeMethods : public QuantizedRunFixture {
  protected:
   QuantizeMethods() { write_text(config(), kMlp); }
   Ended quantize(const std::string& from, const std::string& to,
@@ -41,19 +41,6 @@ class QuantizeMethods : public RunFixture {
     const std::string file = folder_ / (to + ".yaml");
     write_text(file, yaml);
     return run_lacuna({"prune", run_dir(), file, "--run-dir", run_dir(to)});
-  }
-  Config report(const std::string& run) const { return load_yaml(run_dir(run) + "/quantize.json"); }
-  static double loss(const Config& report, const char* precision) {
-    return report.at(precision).at("splits").items().back().required<double>("loss");
-  }
-  std::vector<std::string> losses(const std::string& run) const {
-    const Ended ended = run_lacuna({"eval", run_dir(run), "--json"});
-    EXPECT_EQ(ended.code, 0) << ended.err;
-    std::vector<std::string> all;
-    for (const Config& split : parse_yaml(ended.out, "eval").at("splits").items()) {
-      all.push_back(split.at("loss").text());
-    }
-    return all;
   }
 };
 

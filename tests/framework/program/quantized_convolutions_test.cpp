@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/runs.h"
+#include "framework/program/quantized_runs.h"
 
 namespace lacuna {
 namespace {
@@ -32,25 +32,12 @@ optimizer: {type: adam, lr: 0.02}
 train: {epochs: 12, batch_size: 20, threads: 1}
 )";
 
-class QuantizedConvolutions : public RunFixture {
+class QuantizedConvolutions : public QuantizedRunFixture {
  protected:
   QuantizedConvolutions() { write_text(config(), kResidual); }
-  Config report(const std::string& run) const { return load_yaml(run_dir(run) + "/quantize.json"); }
-  static double loss(const Config& report, const char* precision) {
-    return report.at(precision).at("splits").items().back().required<double>("loss");
-  }
   Ended quantize(const std::string& from, const std::string& to, const std::string& how) const {
     return run_lacuna(
         {"quantize", run_dir(from), "--run-dir", run_dir(to), "--set", "quantize={" + how + "}"});
-  }
-  std::vector<std::string> losses(const std::string& run) const {
-    const Ended ended = run_lacuna({"eval", run_dir(run), "--json"});
-    EXPECT_EQ(ended.code, 0) << ended.err;
-    std::vector<std::string> all;
-    for (const Config& split : parse_yaml(ended.out, "eval").at("splits").items()) {
-      all.push_back(split.at("loss").text());
-    }
-    return all;
   }
 };
 
