@@ -1,11 +1,8 @@
 #include "lacuna/framework/program/actions/shrunk_model.hpp"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/autograd/engine.h"
@@ -20,35 +17,11 @@
 #include "lacuna/framework/train/loop/run_timing.hpp"
 #include "lacuna/framework/train/parts/experiment_on_data.hpp"
 #include "lacuna/framework/train/run_model.hpp"
-#include "lacuna/framework/train/weights/model_file.h"
 
 namespace lacuna {
 namespace {
 
 constexpr double kTimedSeconds = 1.0;  // of steps, for each number of units that is tried
-
-// A checkpoint that goes with the object.
-class TemporaryCheckpoint {
- public:
-  explicit TemporaryCheckpoint(StateDict model)
-      : path_((std::filesystem::temp_directory_path() /
-               fmt::format("lacuna-shrink-{}.h5", ::getpid()))
-                  .string()) {
-    Checkpoint checkpoint;
-    checkpoint.state.merge("model", std::move(model));
-    write_checkpoint(path_, checkpoint);
-  }
-  ~TemporaryCheckpoint() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryCheckpoint(const TemporaryCheckpoint&) = delete;
-  TemporaryCheckpoint& operator=(const TemporaryCheckpoint&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 CalibrationOptions complete(CalibrationOptions options, const Experiment& e) {
   const int64_t most = e.data.train->size();
@@ -76,10 +49,9 @@ GradientRun gradient_run(const Experiment& e, const CalibrationOptions& options)
   };
 }
 
-Config model_section(const Config& before, const Config& layers, const std::string& path) {
+Config model_section(const Config& before, const Config& layers) {
   Config model = Config::map({{"layers", layers}});
   if (before.is_map() && before.has("frozen")) model.set("frozen", before.get("frozen").clone());
-  model.set("init_from", path);
   return model;
 }
 
@@ -186,14 +158,11 @@ double ShrunkModel::step_seconds(const KeptUnits& kept) const {
 }
 
 std::unique_ptr<Experiment> ShrunkModel::build(const KeptUnits& kept) const {
-  const TemporaryCheckpoint weights(cut_model_state(*from_.model, units_, kept));
   Config config = config_.clone();
   config.set("model", model_section(config_.get("model"),
-                                    smaller_layers(from_.layers, *from_.model, units_, kept),
-                                    weights.path()));
-  auto smaller = build_experiment_on(from_.data, config, Start::Untrained);
-  for (const ParameterPtr& parameter : smaller->model->parameters()) parameter->values();
-  smaller->config.get("model").erase("init_from");
+                                    smaller_layers(from_.layers, *from_.model, units_, kept)));
+  auto smaller = build_experiment_on(from_.data, config, Start::FromCheckpoint);
+  smaller->model->load_state_dict(cut_model_state(*from_.model, units_, kept));
   return smaller;
 }
 
