@@ -14,10 +14,12 @@ import dataclasses
 import json
 import pathlib
 import random
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 
 @dataclasses.dataclass
@@ -124,14 +126,18 @@ def main():
     arguments = parser.parse_args()
     cases = [case for case in CASES if not arguments.only or case.name in arguments.only]
     builds = {"old": Build(arguments.old, arguments), "new": Build(arguments.new, arguments)}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     order = random.Random(arguments.seed)
     samples = {}
-    for _ in range(arguments.rounds):
-        for case in order.sample(cases, len(cases)):
-            for build in order.sample(["old", "new"], 2):
-                collect(samples, build, case, builds[build].rows(case, ["csr"]))
-                print(f"{case.name}, {build}", file=sys.stderr)
-    print_table(cases, samples)
+    try:
+        for _ in range(arguments.rounds):
+            for case in order.sample(cases, len(cases)):
+                for build in order.sample(["old", "new"], 2):
+                    began = time.monotonic()
+                    collect(samples, build, case, builds[build].rows(case, ["csr"]))
+                    print(f"{case.name}, {build}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    finally:  # what was measured until an interrupt is not lost
+        print_table(cases, samples)
 
 
 if __name__ == "__main__":
