@@ -30,12 +30,33 @@ Int8ValuesPtr quantized_images(const Tensor& x, const std::optional<Int8Grid>& g
   return values;
 }
 
+// Few images lie as they come.
+Int8ValuesPtr quantized_pixels(const Tensor& x, const std::optional<Int8Grid>& grid) {
+  const Tensor images = reordered(x, Order::RowMajor);
+  auto values = std::make_shared<Int8Values>();
+  values->bytes.resize(static_cast<size_t>(int8_pixel_bytes(x.shape())));
+  if (grid) {
+    values->grid = *grid;
+    int8_quantize_pixels(images.data(), x.shape(), *grid, values->bytes.data());
+    return values;
+  }
+  values->example_scales.resize(static_cast<size_t>(x.shape()[0]));
+  values->example_zeros.resize(static_cast<size_t>(x.shape()[0]));
+  int8_quantize_pixel_examples(images.data(), x.shape(), values->example_scales.data(),
+                               values->example_zeros.data(), values->bytes.data());
+  return values;
+}
+
+Int8Order order_for_images(int64_t batch) {
+  return batch <= int8_few_images() ? Int8Order::Pixels : Int8Order::Images;
+}
+
 class WaitingConvolution final : public WaitingInt8 {
  public:
   WaitingConvolution(std::shared_ptr<const Int8ConvolutionLayer> layer, Int8ValuesPtr input,
                      const ConvolutionShape& convolution)
-      : WaitingInt8(std::move(input), convolution.output_shape(), Order::ImageSlabs,
-                    layer->weight_scales, layer->bias),
+      : WaitingInt8(std::move(input), convolution.output_shape(),
+                    order_for_images(convolution.batch), layer->weight_scales, layer->bias),
         layer_(std::move(layer)),
         convolution_(convolution) {}
 
@@ -44,10 +65,18 @@ class WaitingConvolution final : public WaitingInt8 {
     return std::make_shared<WaitingConvolution>(*this);
   }
   void run(const Int8Epilogue& epilogue) const override {
-    int8_convolve(layer_->weight, layer_->products(convolution_), input()->bytes.data(),
-                  convolution_.batch, epilogue);
+    const uint8_t* x = input()->bytes.data();
+    const int64_t batch = convolution_.batch;
+    if (order() == Int8Order::Pixels) {
+      int8_convolve_pixels(layer_->weight, layer_->pixel_products(convolution_), x, batch,
+                           epilogue);
+    } else {
+      int8_convolve(layer_->weight, layer_->products(convolution_), x, batch, epilogue);
+    }
   }
-  int64_t byte_count() const override { return int8_image_bytes(shape()); }
+  int64_t byte_count() const override {
+    return order() == Int8Order::Pixels ? int8_pixel_bytes(shape()) : int8_image_bytes(shape());
+  }
 
   std::shared_ptr<const Int8ConvolutionLayer> layer_;
   ConvolutionShape convolution_;
@@ -64,6 +93,16 @@ const Int8Convolution& Int8ConvolutionLayer::products(const ConvolutionShape& sh
   sizes.batch = 0;
   made_.push_back(make_int8_convolution(weight, sizes));
   return made_.back();
+}
+
+const Int8PixelConvolution& Int8ConvolutionLayer::pixel_products(
+    const ConvolutionShape& shape) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      made_of_pixels_, [&](const Int8PixelConvolution& c) { return c.shape.image == shape.image; });
+  if (found != made_of_pixels_.end()) return *found;
+  made_of_pixels_.push_back(int8_pixel_convolution(weight, shape));
+  return made_of_pixels_.back();
 }
 
 Variable int8_conv2d(const Variable& x, std::shared_ptr<const Int8ConvolutionLayer> layer) {
@@ -86,8 +125,12 @@ Variable int8_conv2d(const Variable& x, std::shared_ptr<const Int8ConvolutionLay
                                .image = {images[2], images[3]},
                                .window = layer->window};
   shape.window.output(shape.image, "conv2d '" + layer->name + "'");
-  Int8ValuesPtr input = waiting_bytes(x, layer->input, Order::ImageSlabs);
-  if (input == nullptr) input = quantized_images(x.value(), layer->input);
+  const Int8Order order = order_for_images(shape.batch);
+  Int8ValuesPtr input = waiting_bytes(x, layer->input, order);
+  if (input == nullptr) {
+    input = order == Int8Order::Pixels ? quantized_pixels(x.value(), layer->input)
+                                       : quantized_images(x.value(), layer->input);
+  }
   return Variable::deferred(shape.output_shape(), std::make_shared<WaitingConvolution>(
                                                       std::move(layer), std::move(input), shape));
 }

@@ -11,6 +11,7 @@
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/kernels/int8/int8_convolution.hpp"
+#include "lacuna/framework/kernels/int8/int8_pixels.hpp"
 
 namespace lacuna {
 
@@ -26,10 +27,13 @@ struct Int8ConvolutionLayer {
 
   /// The weight for images of that size, made when first asked for. Any number of threads may ask.
   const Int8Convolution& products(const ConvolutionShape& shape) const;
+  /// For few of them.
+  const Int8PixelConvolution& pixel_products(const ConvolutionShape& shape) const;
 
  private:
   mutable std::mutex mutex_;
   mutable std::list<Int8Convolution> made_;  // each stays where it is
+  mutable std::list<Int8PixelConvolution> made_of_pixels_;
 };
 
 /// y = w ∗ x + b, without a gradient, which waits as int8_linear does. *Shapes:* x [batch,

@@ -49,8 +49,8 @@ Int8ValuesPtr quantized_rows(const Tensor& x, const std::optional<Int8Grid>& gri
   return values;
 }
 
-Order order_for(const Shape& x) {
-  return x.batch() <= int8_few_examples() ? Order::RowMajor : Order::BatchSlabs;
+Int8Order order_for(const Shape& x) {
+  return x.batch() <= int8_few_examples() ? Int8Order::Rows : Int8Order::Slabs;
 }
 
 class WaitingLinear final : public WaitingInt8 {
@@ -65,7 +65,7 @@ class WaitingLinear final : public WaitingInt8 {
   }
   void run(const Int8Epilogue& epilogue) const override {
     const int64_t batch = shape().batch();
-    if (order() == Order::RowMajor) {
+    if (order() == Int8Order::Rows) {
       int8_few_product(layer_->weight, layer_->sliced(), input()->bytes.data(), batch, epilogue);
     } else {
       int8_product(layer_->weight, input()->bytes.data(), batch, epilogue);
@@ -73,7 +73,7 @@ class WaitingLinear final : public WaitingInt8 {
   }
   int64_t byte_count() const override {
     const int64_t batch = shape().batch(), features = shape().features();
-    return order() == Order::RowMajor ? batch * int8_row_bytes(features)
+    return order() == Int8Order::Rows ? batch * int8_row_bytes(features)
                                       : int8_slab_bytes(batch, features);
   }
 
@@ -101,10 +101,10 @@ Variable int8_linear(const Variable& x, std::shared_ptr<const Int8Linear> layer)
         "quantized from",
         layer->name));
   }
-  const Order order = order_for(x.shape());
+  const Int8Order order = order_for(x.shape());
   Int8ValuesPtr input = waiting_bytes(x, layer->input, order);
   if (input == nullptr) {
-    input = order == Order::RowMajor ? quantized_rows(x.value(), layer->input)
+    input = order == Int8Order::Rows ? quantized_rows(x.value(), layer->input)
                                      : quantized_slabs(x.value(), layer->input);
   }
   const Shape shape = x.shape().with_features(weight.rows);

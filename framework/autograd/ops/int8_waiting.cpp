@@ -6,7 +6,12 @@
 
 namespace lacuna {
 
-WaitingInt8::WaitingInt8(Int8ValuesPtr input, const Shape& shape, Order order,
+Order order_of_floats(Int8Order order) {
+  if (order == Int8Order::Slabs) return Order::BatchSlabs;
+  return order == Int8Order::Images ? Order::ImageSlabs : Order::RowMajor;
+}
+
+WaitingInt8::WaitingInt8(Int8ValuesPtr input, const Shape& shape, Int8Order order,
                          const std::vector<float>& scales, const std::vector<float>& bias)
     : input_(std::move(input)), shape_(shape), order_(order), scales_(scales), bias_(&bias) {
   if (!input_->example_scales.empty()) return;
@@ -21,17 +26,18 @@ Int8Epilogue WaitingInt8::epilogue() const {
           .example_scales = is_dynamic ? input_->example_scales.data() : nullptr,
           .example_zeros = is_dynamic ? input_->example_zeros.data() : nullptr,
           .activation = activation_,
-          .residual = residual_.defined() ? residual_.data(order_) : nullptr,
+          .residual = residual_.defined() ? residual_.data(order_of_floats(order_)) : nullptr,
           .rectifies_sum = rectifies_sum_};
 }
 
 Variable WaitingInt8::compute() {
   if (value_.defined()) return value_;
-  Tensor y = Tensor::empty(shape_, order_);
+  const Order order = order_of_floats(order_);
+  Tensor y = Tensor::empty(shape_, order);
   Int8Epilogue epilogue = this->epilogue();
-  epilogue.floats = y.mutable_data(order_);
+  epilogue.floats = y.mutable_data(order);
   run(epilogue);
-  if (order_ == Order::BatchSlabs) y.clear_padding();
+  if (order == Order::BatchSlabs) y.clear_padding();
   return y;
 }
 
@@ -44,11 +50,11 @@ Int8ValuesPtr WaitingInt8::bytes(const Int8Grid& grid) {
   epilogue.bytes = values->bytes.data();
   epilogue.grid = grid;
   if (residual_.defined() && !value_.defined()) {
-    value_ = Tensor::empty(shape_, order_);
-    epilogue.floats = value_.mutable_data(order_);
+    value_ = Tensor::empty(shape_, order_of_floats(order_));
+    epilogue.floats = value_.mutable_data(order_of_floats(order_));
   }
   run(epilogue);
-  if (epilogue.floats != nullptr && order_ == Order::BatchSlabs) value_.clear_padding();
+  if (epilogue.floats != nullptr && order_ == Int8Order::Slabs) value_.clear_padding();
   bytes_ = values;
   return values;
 }
@@ -75,7 +81,7 @@ std::shared_ptr<WaitingInt8> WaitingInt8::with(const Tensor& residual) const {
   std::shared_ptr<WaitingInt8> product = copy();
   product->value_ = Tensor();
   product->bytes_ = nullptr;
-  product->residual_ = reordered(residual, order_);
+  product->residual_ = reordered(residual, order_of_floats(order_));
   return product;
 }
 
@@ -83,7 +89,8 @@ WaitingInt8* waiting_int8(const Variable& x) {
   return dynamic_cast<WaitingInt8*>(x.deferred_value().get());
 }
 
-Int8ValuesPtr waiting_bytes(const Variable& x, const std::optional<Int8Grid>& grid, Order order) {
+Int8ValuesPtr waiting_bytes(const Variable& x, const std::optional<Int8Grid>& grid,
+                            Int8Order order) {
   WaitingInt8* before = waiting_int8(x);
   return before != nullptr && grid && before->order() == order ? before->bytes(*grid) : nullptr;
 }

@@ -11,6 +11,17 @@
 
 namespace lacuna {
 
+/// How activations lie as bytes: of many examples in slabs, of few as they come.
+enum class Int8Order {
+  Slabs,   ///< int8.hpp
+  Rows,    ///< int8_rows.hpp
+  Images,  ///< int8_convolution.hpp
+  Pixels,  ///< int8_pixels.hpp
+};
+
+/// The like of it for floats.
+Order order_of_floats(Int8Order order);
+
 /// Activations as bytes, in the order of who reads them.
 struct Int8Values {
   Array<uint8_t> bytes;
@@ -31,7 +42,7 @@ class WaitingInt8 : public DeferredValue {
   Int8ValuesPtr bytes(const Int8Grid& grid);
 
   const Shape& shape() const { return shape_; }
-  Order order() const { return order_; }  ///< of the floats; bytes are in the like of it
+  Int8Order order() const { return order_; }  ///< of the bytes; floats are in the like of it
   bool takes_activation(Int8Activation activation) const;
   bool takes_sum() const { return !residual_.defined() && !rectifies_sum_; }
   /// *Requires* that it takes them.
@@ -39,7 +50,7 @@ class WaitingInt8 : public DeferredValue {
   std::shared_ptr<WaitingInt8> with(const Tensor& residual) const;
 
  protected:
-  WaitingInt8(Int8ValuesPtr input, const Shape& shape, Order order,
+  WaitingInt8(Int8ValuesPtr input, const Shape& shape, Int8Order order,
               const std::vector<float>& scales, const std::vector<float>& bias);
 
   const Int8ValuesPtr& input() const { return input_; }
@@ -52,11 +63,11 @@ class WaitingInt8 : public DeferredValue {
 
   Int8ValuesPtr input_;
   Shape shape_;
-  Order order_;
+  Int8Order order_;
   std::vector<float> scales_;  // by row, times the input's where it has one
   const std::vector<float>* bias_;
   Int8Activation activation_ = Int8Activation::None;
-  Tensor residual_;  // in that order
+  Tensor residual_;  // in the order of floats
   bool rectifies_sum_ = false;
   Tensor value_;  // where it was computed with the bytes
   Int8ValuesPtr bytes_;
@@ -64,9 +75,9 @@ class WaitingInt8 : public DeferredValue {
 
 /// What x will be computed from, if that is an int8 product; else null.
 WaitingInt8* waiting_int8(const Variable& x);
-/// The bytes of x on a grid, if it is an int8 product that still waits, in the like of that order;
-/// else null.
-Int8ValuesPtr waiting_bytes(const Variable& x, const std::optional<Int8Grid>& grid, Order order);
+/// The bytes of x on a grid, if it is an int8 product that still waits, in that order; else null.
+Int8ValuesPtr waiting_bytes(const Variable& x, const std::optional<Int8Grid>& grid,
+                            Int8Order order);
 
 /// The activation of x, where x is an int8 product that still waits; it waits on.
 std::optional<Variable> int8_activation(const Variable& x, Int8Activation activation);

@@ -28,12 +28,15 @@ struct Lanes : EightLanes {
 // What stands on the first.
 #include "lacuna/framework/kernels/int8/int8_rows.inc"
 #include "lacuna/framework/kernels/int8/int8_taps.inc"
+// What stands on the last.
+#include "lacuna/framework/kernels/int8/int8_pixels.inc"
 
 }  // namespace
 
 const internal::Int8Kernels internal::kAvxVnniInt8 = {
-    "avx-vnni",         false,           run_product, run_quantize, run_ranges,      run_convolve,
-    run_quantize_lines, run_line_ranges, 1,           run_few,      run_quantize_row};
+    "avx-vnni",         false,           run_product, run_quantize, run_ranges,       run_convolve,
+    run_quantize_lines, run_line_ranges, 1,           run_few,      run_quantize_row, 8,
+    run_pixels};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -7,6 +7,7 @@
 #include "lacuna/framework/kernels/conv/gather.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
 #include "lacuna/framework/kernels/int8/int8_convolution.hpp"
+#include "lacuna/framework/kernels/int8/int8_pixels.hpp"
 #include "lacuna/framework/kernels/int8/int8_rows.hpp"
 
 namespace lacuna::internal {
@@ -50,6 +51,21 @@ struct Int8FewCall {
   int32_t* sums = nullptr;  ///< zeros, of the block's rows padded to slices
 };
 
+/// Some rows of a convolution with one image.
+struct Int8PixelCall {
+  const Int8Filter* filter = nullptr;
+  const Int8PixelConvolution* convolution = nullptr;
+  const uint8_t* from = nullptr;  ///< the image's planes
+  int64_t begin_row = 0, end_row = 0;
+  int64_t first_float = 0;                 ///< of the image among floats and residual
+  const Int8Epilogue* epilogue = nullptr;  ///< of this image, whose grid is that of all
+  uint8_t* bytes = nullptr;                ///< of this image, or null
+  int32_t* sums = nullptr;                 ///< scratch, a span and what vectors go beyond it
+  int32_t* closed = nullptr;               ///< scratch, a plane and what vectors go beyond it
+  uint8_t* row_bytes = nullptr;            ///< scratch [4][row_stride]
+  int64_t row_stride = 0;
+};
+
 /// The functions of one instruction set.
 struct Int8Kernels {
   const char* name;
@@ -71,6 +87,8 @@ struct Int8Kernels {
   int64_t few_examples;  ///< for which `few` is faster than `product`
   void (*few)(const Int8FewCall& call);
   void (*quantize_row)(const float* x, int64_t count, float inverse, float zero, uint8_t* bytes);
+  int64_t few_images;  ///< for which `pixels` is faster than `convolve`
+  void (*pixels)(const Int8PixelCall& call);
 };
 
 extern const Int8Kernels kPlainInt8;
@@ -109,5 +127,11 @@ void int8_quantize_images_by(const Int8Kernels& kernels, const Tensor& images, c
                              uint8_t* bytes);
 void int8_quantize_image_examples_by(const Int8Kernels& kernels, const Tensor& images,
                                      float* scales, int32_t* zeros, uint8_t* bytes);
+/// As the functions of int8_pixels.hpp.
+void int8_convolve_pixels_by(const Int8Kernels& kernels, const Int8Filter& filter,
+                             const Int8PixelConvolution& convolution, const uint8_t* x,
+                             int64_t batch, const Int8Epilogue& epilogue);
+void int8_quantize_pixels_by(const Int8Kernels& kernels, const float* images, const Shape& shape,
+                             const Int8Grid& grid, uint8_t* bytes);
 
 }  // namespace lacuna::internal

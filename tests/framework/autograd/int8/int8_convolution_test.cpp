@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -58,11 +59,25 @@ TEST_F(Int8ConvolutionTest, FusesABlockToTheSameBits) {
     return between(relu(between(add(y, x))));
   };
   const auto fused = [](const Variable& x) { return x; };
-  const Variable once = block(x_, fused);
-  EXPECT_NE(once.deferred_value(), nullptr);
-  const Variable twice = block(once, fused);
-  EXPECT_EQ(once.deferred_value(), nullptr);  // the shortcut has asked for it
-  EXPECT_EQ(twice.value().to_vector(), block(block(x_, settled), settled).value().to_vector());
+  for (const int64_t batch : {5, 17}) {  // few images, and slabs
+    const Variable x = random_tensor(Shape{batch, 8, 6, 7}, "x");
+    const Variable once = block(x, fused);
+    EXPECT_NE(once.deferred_value(), nullptr);
+    const Variable twice = block(once, fused);
+    EXPECT_EQ(once.deferred_value(), nullptr);  // the shortcut has asked for it
+    EXPECT_EQ(twice.value().to_vector(), block(block(x, settled), settled).value().to_vector());
+  }
+}
+
+TEST_F(Int8ConvolutionTest, GivesFewImagesWhatItGivesMany) {
+  const Tensor many = random_tensor(Shape{17, 8, 6, 7}, "x");
+  const Tensor few = random_tensor(Shape{3, 8, 6, 7}, "x");
+  for (const bool is_static : {true, false}) {
+    if (!is_static) first_->input.reset();
+    const std::vector<float> expected = relu(int8_conv2d(many, first_)).value().to_vector();
+    const std::vector<float> found = relu(int8_conv2d(few, first_)).value().to_vector();
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.begin()));
+  }
 }
 
 TEST_F(Int8ConvolutionTest, IsNearTheFloatProduct) {

@@ -143,6 +143,30 @@ struct Images {
     return {y.to_vector(), next};
   }
 
+  // The same with few images, whose residual is row-major.
+  std::pair<std::vector<float>, std::vector<uint8_t>> run_pixels(const Int8Kernels& kernels,
+                                                                 Int8Epilogue e) const {
+    const Int8Filter filter = internal::int8_filter_for(
+        kernels, shape.out_channels, shape.in_channels, shape.taps(), row_begin, column, values);
+    std::vector<uint8_t> from(static_cast<size_t>(int8_pixel_bytes(shape.input_shape())));
+    for_each(shape.input_shape(), [&](int64_t b, int64_t c, int64_t row, int64_t at, size_t flat) {
+      from[pixel_place(shape.input_shape(), b, c, row, at)] = static_cast<uint8_t>(x[flat]);
+    });
+    std::vector<float> y(static_cast<size_t>(output.numel()));
+    std::vector<uint8_t> next(static_cast<size_t>(int8_pixel_bytes(output)), 7);
+    e.floats = y.data();
+    e.bytes = next.data();
+    e.grid = kNext;
+    internal::int8_convolve_pixels_by(kernels, filter, int8_pixel_convolution(filter, shape),
+                                      from.data(), shape.batch, e);
+    return {y, next};
+  }
+  static size_t pixel_place(const Shape& images, int64_t b, int64_t c, int64_t row,
+                            int64_t column) {
+    const int64_t quad = b * int8_quads(images[1]) + c / 4;
+    return static_cast<size_t>(((quad * images[2] + row) * images[3] + column) * 4 + c % 4);
+  }
+
   ConvolutionShape shape;
   Shape output;
   std::vector<int64_t> row_begin;
@@ -253,6 +277,29 @@ TEST(Int8Convolution, WritesTheBytesOfTheNextProduct) {
   }
 }
 
+TEST(Int8Pixels, GiveWhatImageSlabsGive) {
+  for (const Images& p : all_images()) {
+    const std::vector<float> residual = p.residual.to_vector();
+    for (const bool is_dynamic : {false, true}) {
+      Int8Epilogue e = p.epilogue(is_dynamic);
+      e.activation = Int8Activation::GELU;
+      e.residual = p.residual.data(Order::ImageSlabs);
+      e.rectifies_sum = true;
+      for (const Int8Kernels* kernels : internal::int8_kernels()) {
+        const auto [y, bytes] = p.run(*kernels, e);
+        Int8Epilogue of_pixels = e;
+        of_pixels.residual = residual.data();
+        const auto [found, found_bytes] = p.run_pixels(*kernels, of_pixels);
+        ASSERT_EQ(found, y) << kernels->name << ' ' << p.output.to_string();
+        Images::for_each(p.output, [&](int64_t b, int64_t c, int64_t row, int64_t at, size_t) {
+          ASSERT_EQ(found_bytes[Images::pixel_place(p.output, b, c, row, at)],
+                    bytes[Images::place(p.output, b, c, row, at)]);
+        });
+      }
+    }
+  }
+}
+
 TEST(Int8Convolution, IsTheSameOnAnyNumberOfThreads) {
   const Images p({.batch = 33,
                   .in_channels = 16,
@@ -261,12 +308,14 @@ TEST(Int8Convolution, IsTheSameOnAnyNumberOfThreads) {
                   .window = window({3, 3}, 1, 1)},
                  0.5);
   const int before = num_threads();
-  std::vector<std::pair<std::vector<float>, std::vector<uint8_t>>> all;
+  std::vector<std::pair<std::vector<float>, std::vector<uint8_t>>> all, of_pixels;
   for (const int threads : {1, 2, 5}) {
     set_num_threads(threads);
     all.push_back(p.run(*internal::int8_kernels().front(), p.epilogue()));
+    of_pixels.push_back(p.run_pixels(*internal::int8_kernels().front(), p.epilogue()));
   }
   set_num_threads(before);
+  EXPECT_THAT(of_pixels, testing::Each(of_pixels[0]));
   EXPECT_EQ(all[0].first, all[1].first);
   EXPECT_EQ(all[0].first, all[2].first);
 }
@@ -322,6 +371,12 @@ TEST(Int8Images, AreQuantizedWithTheirBorders) {
       const auto padded = static_cast<size_t>((shape[0] + 15) / 16 * 16);
       std::vector<float> scales(padded);
       std::vector<int32_t> zeros(padded);
+      std::vector<uint8_t> pixels(static_cast<size_t>(int8_pixel_bytes(shape)));
+      internal::int8_quantize_pixels_by(*kernels, x.data(), shape, grid, pixels.data());
+      Images::for_each(shape, [&](int64_t b, int64_t c, int64_t row, int64_t at, size_t) {
+        ASSERT_EQ(pixels[Images::pixel_place(shape, b, c, row, at)],
+                  expected[Images::place(shape, b, c, row, at)]);
+      });
       internal::int8_quantize_image_examples_by(*kernels, slabs, scales.data(), zeros.data(),
                                                 bytes.data());
       const int64_t numel = shape[1] * shape[2] * shape[3];
