@@ -100,15 +100,5 @@ TEST_F(LearnedScalesRuns, RefuseKeysWithoutAMeaning) {
   EXPECT_THAT(name.err, HasSubstr("expected observed or learned"));
 }
 
-// What was trained with observed scales has none to go on with.
-TEST_F(LearnedScalesRuns, DoNotGoOnFromObservedOnes) {
-  ASSERT_EQ(train({"--set", "quantize={algorithm: qat, calibration: 64}"}).code, 0);
-  const Ended resumed = run_lacuna({"train", "--resume", "--run-dir", run_dir(), "--set",
-                                    "quantize={algorithm: qat, scales: learned, calibration: 64}",
-                                    "--set", "train.epochs=4"});
-  EXPECT_NE(resumed.code, 0);
-  EXPECT_THAT(resumed.err, HasSubstr("it was trained with quantize.scales: observed"));
-}
-
 }  // namespace
 }  // namespace lacuna
