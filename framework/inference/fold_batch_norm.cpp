@@ -1,5 +1,6 @@
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -48,13 +49,13 @@ void map_bias(Parameter& bias, const BatchNorm::Affine& affine) {
   bias.replace(Pattern::dense(bias.shape()), std::move(values));
 }
 
+// Finds the layers that batch normalizations can be folded into.
 class Folder {
  public:
-  explicit Folder(const Module& model) {
+  using Apply = std::function<void(AffineLayer&, BatchNorm&, const BatchNorm::Affine&)>;
+  Folder(const Module& model, Apply apply) : apply_(std::move(apply)) {
     for (const ParameterPtr& parameter : model.parameters()) ++uses_[parameter.get()];
   }
-
-  int64_t folded() const { return folded_; }
 
   // The module, and all below whose inputs are known.
   void visit(Module& module, const Shape& input) {
@@ -109,23 +110,32 @@ class Folder {
     const auto is_shared = [&](const ParameterPtr& p) { return p && uses_[p.get()] > 1; };
     if (norm.is_folded() || is_shared(layer->weight()) || is_shared(layer->bias())) return;
     const std::optional<BatchNorm::Affine> affine = norm.affine();
-    if (!affine) return;
-    scale_rows(*layer->weight(), affine->scale);
-    map_bias(*layer->require_bias(), *affine);
-    norm.mark_folded();
-    ++folded_;
+    if (affine) apply_(*layer, norm, *affine);
   }
 
   std::map<const Parameter*, int> uses_;
-  int64_t folded_ = 0;
+  Apply apply_;
 };
 
 }  // namespace
 
 int64_t fold_batch_norm(Module& model, const Shape& example) {
-  Folder folder(model);
-  folder.visit(model, example);
-  return folder.folded();
+  int64_t folded = 0;
+  Folder(model, [&](AffineLayer& layer, BatchNorm& norm, const BatchNorm::Affine& affine) {
+    scale_rows(*layer.weight(), affine.scale);
+    map_bias(*layer.require_bias(), affine);
+    norm.mark_folded();
+    ++folded;
+  }).visit(model, example);
+  return folded;
+}
+
+std::map<std::string, std::vector<double>> batch_norm_factors(Module& model, const Shape& example) {
+  std::map<std::string, std::vector<double>> factors;
+  Folder(model, [&](AffineLayer& layer, BatchNorm&, const BatchNorm::Affine& affine) {
+    factors[layer.weight()->name()] = {affine.scale.begin(), affine.scale.end()};
+  }).visit(model, example);
+  return factors;
 }
 
 }  // namespace lacuna

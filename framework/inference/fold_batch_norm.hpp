@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/nn/module.h"
@@ -21,5 +24,9 @@ namespace lacuna {
 /// StateErrors. *Errors:* ShapeError where the model does not take such examples. *Cost:* one pass
 /// over these weights.
 int64_t fold_batch_norm(Module& model, const Shape& example);
+
+/// γ / √(σ² + ε) for each row of the weights that fold_batch_norm would change, by their names. The
+/// model stays as it is. *Errors:* as there.
+std::map<std::string, std::vector<double>> batch_norm_factors(Module& model, const Shape& example);
 
 }  // namespace lacuna

@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/quantize/int8_candidates.hpp"
@@ -38,6 +40,31 @@ Config with_source(const Config& given, const std::string& file, const std::stri
   return config;
 }
 
+// The int8 weight as it is with the batch_norm behind it, which multiplies its rows.
+void put_in(const std::vector<double>& factors, Int8Weight& weight) {
+  const auto refuse = [&](const std::string& problem) {
+    throw ConfigError("the int8 weight '" + weight.name + "': " + problem);
+  };
+  const size_t columns = weight.values.values.size() / std::max<size_t>(weight.scales.size(), 1);
+  for (size_t r = 0; r < weight.scales.size(); ++r) {
+    const double scale = static_cast<double>(weight.scales[r]) * std::abs(factors[r]);
+    weight.scales[r] = static_cast<float>(scale);
+    if (!weight.folded_scales.empty()) {
+      const auto stated = static_cast<double>(weight.folded_scales[r]);
+      if (!(std::abs(stated - scale) <= 1e-5 * stated)) {
+        refuse("its scales are of another batch_norm than the one behind it in the file");
+      }
+      weight.scales[r] = weight.folded_scales[r];
+    }
+    if (factors[r] >= 0.0) continue;
+    for (size_t i = r * columns; i < (r + 1) * columns; ++i) {
+      int8_t& value = weight.values.values[i];
+      if (value == -128) refuse("a value is -128, and its batch_norm turns its sign");
+      value = static_cast<int8_t>(-value);
+    }
+  }
+}
+
 QuantizedLayer layer_of(const Int8Weight& weight, const Module& model) {
   const ParameterPtr parameter = model.parameter(weight.name);
   const Pattern& pattern = *parameter->pattern();
@@ -59,7 +86,16 @@ QuantizedLayer layer_of(const Int8Weight& weight, const Module& model) {
 // Those that the model has in int8 from the file, if it has any.
 std::vector<QuantizedLayer> imported_int8(const Experiment& e) {
   std::vector<QuantizedLayer> layers;
-  for (const Int8Weight& weight : first_int8(e.config.at("model"), *e.model)) {
+  const auto factors = batch_norm_factors(*e.model, e.data.train->example_shape());
+  for (Int8Weight& weight : first_int8(e.config.at("model"), *e.model)) {
+    const auto norm = factors.find(weight.name);
+    if (norm != factors.end()) {
+      put_in(norm->second, weight);
+    } else if (!weight.folded_scales.empty()) {
+      throw ConfigError("the int8 weight '" + weight.name +
+                        "' was made with a batch_norm behind it, which the configuration does not "
+                        "have there");
+    }
     layers.push_back(layer_of(weight, *e.model));
   }
   if (layers.empty()) return layers;

@@ -1,28 +1,37 @@
 #include "lacuna/framework/interop/int8_arrays.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/nn/batch_user.h"
 
 namespace lacuna {
 namespace {
 
 constexpr int32_t kSignedZero = 128;
 
-void require_alone(const LoadedRun& run) {
-  for (const Module* module : run.model->modules()) {
-    if (dynamic_cast<const BatchUser*>(module) == nullptr) continue;
-    throw ConfigError("layer '" + module->path() + "' (" + std::string(module->type()) +
-                      ") is folded into int8 weights, which no file can state next to it; export "
-                      "the run that this one was made from, by --only float32, or to onnx");
-  }
+void require_plain_attention(const LoadedRun& run) {
   const Config model = run.config.at("model");
   if (!model.is_map() || model.peek("attention_scale").is_null()) return;
   throw ConfigError(
       "the int8 weights are of a model with `attention_scale`, which this format cannot state; "
       "export by --only float32, or to onnx");
+}
+
+// The int8 weight without what its rows were multiplied with: a row of zeros where that was 0.
+void take_out(const std::vector<double>& factors, std::vector<float>& scales, SignedBytes& dense) {
+  const size_t columns = dense.values.size() / std::max<size_t>(scales.size(), 1);
+  for (size_t r = 0; r < scales.size(); ++r) {
+    const double factor = std::abs(factors[r]);
+    scales[r] = factor == 0.0 ? 0.0f : static_cast<float>(static_cast<double>(scales[r]) / factor);
+    if (factors[r] >= 0.0) continue;
+    for (size_t i = r * columns; i < (r + 1) * columns; ++i) {
+      dense.values[i] = static_cast<int8_t>(-dense.values[i]);
+    }
+  }
 }
 
 }  // namespace
@@ -50,14 +59,21 @@ SignedBytes dense_int8(const LoadedRun& run, const QuantizedLayer& layer) {
 
 void put_int8(const LoadedRun& run, const std::vector<QuantizedLayer>& layers, Int8Zero zero,
               std::vector<NamedArray>& arrays) {
-  require_alone(run);
+  require_plain_attention(run);
+  const auto factors = batch_norm_factors(*run.model, run.inputs.example_shape);
   for (const QuantizedLayer& layer : layers) {
     SignedBytes dense = dense_int8(run, layer);
+    const auto outputs = static_cast<int64_t>(layer.scales.size());
+    std::vector<float> scales = layer.scales;
+    if (const auto norm = factors.find(layer.weight); norm != factors.end()) {
+      take_out(norm->second, scales, dense);
+      arrays.push_back(
+          {layer.weight + "_folded_scale", Tensor::from(Shape{outputs}, layer.scales)});
+    }
     for (NamedArray& array : arrays) {
       if (array.name == layer.weight) array.value = std::move(dense);
     }
-    const auto outputs = static_cast<int64_t>(layer.scales.size());
-    arrays.push_back({layer.weight + "_scale", Tensor::from(Shape{outputs, 1}, layer.scales)});
+    arrays.push_back({layer.weight + "_scale", Tensor::from(Shape{outputs, 1}, scales)});
     if (!layer.input) continue;
     const std::string stem = layer.weight.substr(0, layer.weight.rfind('.') + 1);
     arrays.push_back({stem + "input_scale", Tensor::full(Shape{1}, layer.input->scale)});

@@ -195,7 +195,7 @@ void Verification::compare_step(const Experiment& run, double loss) {
   if (reference_ == nullptr) return;
   const double expected = run_batches(*reference_).mean_loss();
   const Gradients gradients = gradients_.empty() ? Gradients() : gradients_of(*reference_->model);
-  reference_->optimizer->step();
+  step_optimizers(*reference_);
   reference_->optimizer->zero_grad();
   settle_rounding(*run.model, gradients_, *reference_->model, gradients, roundings_);
   differences_.largest_loss = std::max(differences_.largest_loss, std::abs(expected));

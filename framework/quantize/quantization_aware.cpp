@@ -54,11 +54,13 @@ struct QuantizationAware::Shared {
   bool is_active = false;
   bool has_static_grids = false;
   std::map<const Module*, Int8Grid> grids = {};
+  std::unique_ptr<LearnedScales> learned = {};  // null: scales are observed
 };
 
 QuantizationAware::QuantizationAware(Module& model, const std::vector<Int8Candidate>& candidates,
                                      const QuantizeOptions& options, CalibrationRun run,
-                                     int64_t begin_step, int64_t freeze_step)
+                                     int64_t begin_step, int64_t freeze_step,
+                                     const LearnedScales::MakeOptimizer& make)
     : model_(model),
       options_(options),
       run_(std::move(run)),
@@ -70,26 +72,34 @@ QuantizationAware::QuantizationAware(Module& model, const std::vector<Int8Candid
     if (!candidate.reason.empty()) continue;
     layers_.push_back({.weight = candidate.weight});
     candidate.layer->register_input_transform(
-        [shared = shared_, layer = candidate.layer,
+        [shared = shared_, layer = candidate.layer, index = layers_.size() - 1,
          is_convolution = dynamic_cast<Conv2d*>(candidate.layer) != nullptr](const Variable& x) {
           if (!shared->is_active) return x;
           const Shape& shape = x.shape();
           const int64_t rows = is_convolution ? shape[0] : shape.batch();
+          if (shared->learned != nullptr) return shared->learned->on_grid(index, x, rows);
           if (!shared->has_static_grids) return fake_quantize(x, std::nullopt, rows);
           return fake_quantize(x, shared->grids.at(layer), rows);
         });
   }
+  if (options.scales != QuantizeOptions::Scales::Learned) return;
+  std::vector<ParameterPtr> weights;
+  for (const Layer& layer : layers_) weights.push_back(layer.weight);
+  shared_->learned = std::make_unique<LearnedScales>(weights, shared_->has_static_grids, make);
 }
 
 QuantizationAware::~QuantizationAware() { shared_->is_active = false; }
 
 bool QuantizationAware::is_active() const { return shared_->is_active; }
 
+bool QuantizationAware::learns() const { return shared_->learned != nullptr; }
+
 void QuantizationAware::begin_step(int64_t steps_before) {
   if (steps_before < begin_step_ || is_frozen_) return;
-  const bool freezes = steps_before >= freeze_step_;
+  const bool freezes = steps_before >= freeze_step_ && !learns();
   if (is_active() && !freezes) return;
   find_grids();
+  if (learns()) shared_->learned->set_steps(steps_before);
   is_frozen_ = freezes;
 }
 
@@ -105,7 +115,24 @@ void QuantizationAware::find_grids() {
     const std::vector<ActivationRange> ranges = activation_ranges(model_, run_, weights, options_);
     for (size_t i = 0; i < ranges.size(); ++i) layers_[i].input = ranges[i].grid;
   }
+  for (size_t i = 0; learns() && i < layers_.size(); ++i) {
+    shared_->learned->begin(i, layers_[i].scales, layers_[i].input);
+  }
   activate();
+}
+
+void QuantizationAware::step() {
+  if (!learns() || !is_active()) return;
+  shared_->learned->step();
+  take_learned();
+}
+
+// Learned scales as they are now.
+void QuantizationAware::take_learned() {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].scales = shared_->learned->scales(i);
+    layers_[i].input = shared_->learned->input(i);
+  }
 }
 
 // The grids that transforms look up.
@@ -134,6 +161,10 @@ StateDict QuantizationAware::state_dict() const {
     of_layer.set("is_frozen", static_cast<int64_t>(is_frozen_ ? 1 : 0));
     state.merge(layer.weight->name(), std::move(of_layer));
   }
+  if (learns()) {
+    const StateDict learned = shared_->learned->state_dict();
+    for (const auto& [name, value] : learned.values()) state.set(name, value);
+  }
   return state;
 }
 
@@ -157,6 +188,12 @@ void QuantizationAware::load_state_dict(const StateDict& state) {
                             "' is not that of quantize.activations.when");
     }
     is_frozen_ = of_layer.count("is_frozen", 1) == 1;
+  }
+  if (learns()) {
+    std::vector<std::optional<Int8Grid>> inputs;
+    for (const Layer& layer : layers_) inputs.push_back(layer.input);
+    shared_->learned->load_state_dict(state, inputs);
+    take_learned();
   }
   activate();
 }

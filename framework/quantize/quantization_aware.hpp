@@ -11,6 +11,7 @@
 #include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/quantize/int8_candidates.hpp"
+#include "lacuna/framework/quantize/learned_scales.hpp"
 #include "lacuna/framework/quantize/quantize_model.hpp"
 
 namespace lacuna {
@@ -20,22 +21,26 @@ namespace lacuna {
 /// inputs on their layer's grid (fake_quantize.hpp); gradients belong to the float32 weights, which
 /// the optimizer changes and which keep their masks. Grids are found when it begins, by the weights
 /// and by calibration as `lacuna quantize` finds them, again when an epoch (freeze_after) has
-/// passed, and then stay.
+/// passed, and then stay. Where scales are learned, they begin as they are found, and change at
+/// every step (learned_scales.hpp).
 ///
 /// *Lifetime:* the model must outlive it, and runs with input transforms of its from then on.
 class QuantizationAware {
  public:
   /// Takes charge of the candidates without a reason against it. `run`: null where activations have
-  /// grids of their own. Steps are optimizer steps. *Requires* that the model is not quantized.
+  /// grids of their own. Steps are optimizer steps. `make`: the optimizer of learned scales.
+  /// *Requires* that the model is not quantized.
   QuantizationAware(Module& model, const std::vector<Int8Candidate>& candidates,
                     const QuantizeOptions& options, CalibrationRun run, int64_t begin_step,
-                    int64_t freeze_step);
+                    int64_t freeze_step, const LearnedScales::MakeOptimizer& make = {});
   ~QuantizationAware();
 
   /// Before the first pass of a step that so many came before: finds grids where they are due.
   /// *Errors:* those of activation_ranges. *Cost:* nothing, but for two of all steps.
   void begin_step(int64_t steps_before);
   bool is_active() const;
+  /// After the passes of a step, before its gradients change the weights: learned scales change.
+  void step();
 
   StateDict state_dict() const;
   /// *Errors:* CheckpointError when the state is of other weights.
@@ -52,6 +57,8 @@ class QuantizationAware {
 
   void find_grids();
   void activate();
+  void take_learned();
+  bool learns() const;
 
   Module& model_;
   QuantizeOptions options_;

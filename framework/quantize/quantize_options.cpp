@@ -55,6 +55,15 @@ void read_training(const Config& section, QuantizeOptions& options) {
     return require_range(section, key, section.get<double>(key, fallback), 0.0, 1e6);
   };
   options.start_epoch = read("start_epoch", options.start_epoch);
+  options.scales =
+      read_name<QuantizeOptions::Scales>(section, "scales",
+                                         {{"observed", QuantizeOptions::Scales::Observed},
+                                          {"learned", QuantizeOptions::Scales::Learned}});
+  if (options.scales == QuantizeOptions::Scales::Learned) {
+    if (!section.has("freeze_after")) return;
+    section.get("freeze_after")
+        .error("learned scales are trained to the end of the run; leave freeze_after out");
+  }
   options.freeze_after = read("freeze_after", options.freeze_after);
 }
 

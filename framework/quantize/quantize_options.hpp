@@ -20,6 +20,8 @@ struct QuantizeOptions {
   /// What a static grid spans: all values that were seen, all but a few at its ends, or so many
   /// that the squares lost by rounding and clipping are fewest.
   enum class Observer { MinMax, Percentile, Mse };
+  /// Of qat: scales are found, or found and then trained (learned_scales.hpp).
+  enum class Scales { Observed, Learned };
 
   Algorithm algorithm = Algorithm::Gptq;
   GridClip clip = GridClip::Mse;
@@ -28,7 +30,8 @@ struct QuantizeOptions {
   double percentile = 99.99;
   /// How much of the range of activations goes into the weights (smooth.hpp), from 0 to 1; 0: off.
   double smooth = 0.0;
-  /// Of qat: epochs of a run before it begins, and after that until the grids stay.
+  Scales scales = Scales::Observed;
+  /// Of qat: epochs of a run before it begins, and after that until observed grids stay.
   double start_epoch = 0.0, freeze_after = 1.0;
   /// Globs of weights; empty: those of all linear layers but the first and the last layer.
   std::vector<std::string> param_filter{};

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/sparsity/one_shot/grid_descent.hpp"
 #include "lacuna/sparsity/one_shot/one_shot_problem.hpp"
 #include "lacuna/sparsity/one_shot/weight_grid.hpp"
 
@@ -27,6 +28,16 @@ void round_dead_inputs(const InputGram& gram, const PrunedWeight& floats, Pruned
     if (squares[static_cast<size_t>(i % columns)] != 0.0) return;
     into[i] = on_grid(floats.weight.data()[i], swept.grid_scales[static_cast<size_t>(i / columns)]);
   });
+}
+
+// What a sweep has left, where the damped error's descent lowers that of the examples, too.
+void descend(const Tensor& weight, const InputGram& gram, PrunedWeight& swept) {
+  Tensor lower = swept.weight.clone();
+  descend_on_grid(weight, gram, swept.mask, swept.grid_scales, lower);
+  const double error = relative_output_error(weight, lower, gram);
+  if (!(error < swept.relative_error)) return;
+  swept.weight = std::move(lower);
+  swept.relative_error = error;
 }
 
 }  // namespace
@@ -63,6 +74,7 @@ PrunedWeight prune_to_grid(const std::string& layer, const Tensor& weight, const
     joint.relative_error = relative_output_error(before, joint.weight, gram);
     if (joint.relative_error <= swept.relative_error) swept = std::move(joint);
   }
+  if (!options.rounds_to_nearest) descend(before, gram, swept);
   std::ranges::move(floats.messages, std::inserter(swept.messages, swept.messages.begin()));
   std::ranges::sort(swept.messages);
   const auto same = std::ranges::unique(swept.messages);

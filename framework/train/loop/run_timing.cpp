@@ -76,7 +76,7 @@ bool is_agreed(const Experiment& e, bool own) {
 std::optional<double> run_step(Experiment& e) {
   const StepClock::time_point start = StepClock::now();
   if (!std::isfinite(run_batches(e).mean_loss())) return std::nullopt;
-  e.optimizer->step();
+  step_optimizers(e);
   if (e.average) e.average->update(e.optimizer->steps());
   e.optimizer->zero_grad();
   return seconds_since(start);

@@ -190,7 +190,7 @@ void Trainer::train_step() {
 void Trainer::update() {
   {
     const ProfileSpan span(Work::Optimizer);
-    experiment_.optimizer->step();
+    step_optimizers(experiment_);
   }
   if (experiment_.average) {
     const ProfileSpan span(Work::Average);

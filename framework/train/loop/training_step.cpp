@@ -216,6 +216,11 @@ TrainingSums run_batches(Experiment& experiment) {
   return run_step(ShardedBatches{experiment}, count, examples);
 }
 
+void step_optimizers(Experiment& experiment) {
+  if (experiment.quantization != nullptr) experiment.quantization->step();
+  experiment.optimizer->step();
+}
+
 TrainingSums run_traced_batches(Experiment& experiment) {
   ConversionCount backward;
   const ConversionCount before = conversions_so_far();

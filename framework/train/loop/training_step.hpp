@@ -32,6 +32,9 @@ TrainingSums run_batches(Experiment& experiment);
 /// converts.
 TrainingSums run_traced_batches(Experiment& experiment);
 
+/// What changes by the gradients of run_batches: learned scales of qat, then the parameters.
+void step_optimizers(Experiment& experiment);
+
 /// What a profiler calls the loss.
 inline constexpr const char* kLossLayer = "(loss)";
 

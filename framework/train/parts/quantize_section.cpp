@@ -12,6 +12,7 @@
 #include "lacuna/framework/quantize/int8_candidates.hpp"
 #include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/train/calibration_data.hpp"
+#include "lacuna/optimizers/optimizer_registry.h"
 
 namespace lacuna {
 
@@ -20,6 +21,15 @@ void read_quantize_section(ExperimentBuild& b) {
 }
 
 namespace {
+
+// Scales are trained as the weights are, but for what is a matter of weights: their decay, groups,
+// and the norm of all gradients together.
+LearnedScales::MakeOptimizer scale_optimizer(const Config& optimizer) {
+  Config own = optimizer.clone();
+  for (const char* key : {"groups", "no_decay", "clip_norm"}) own.erase(key);
+  if (own.has("weight_decay")) own.set("weight_decay", 0.0);
+  return [own](std::vector<ParameterPtr> scales) { return make_optimizer(own, std::move(scales)); };
+}
 
 std::shared_ptr<QuantizationAware> trained_on_grids(ExperimentBuild& b,
                                                     const QuantizeOptions& options,
@@ -45,7 +55,8 @@ std::shared_ptr<QuantizationAware> trained_on_grids(ExperimentBuild& b,
     run = [data, wanted](Module& model) { data.run(model, wanted); };
   }
   return std::make_shared<QuantizationAware>(*b.e.model, candidates, options, std::move(run), begin,
-                                             begin + steps(options.freeze_after));
+                                             begin + steps(options.freeze_after),
+                                             scale_optimizer(b.e.config.at("optimizer")));
 }
 
 }  // namespace

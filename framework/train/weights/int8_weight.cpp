@@ -12,6 +12,8 @@ namespace {
 
 constexpr int32_t kSignedZero = 128;  // less than the byte, where bytes have a sign
 
+constexpr const char* kFoldedScale = "_folded_scale";
+
 [[noreturn]] void refuse_int8(const ArrayFile& file, const Int8Places& places,
                               const std::string& problem) {
   throw DataError(
@@ -42,6 +44,14 @@ struct Scales {
   }
 };
 
+// Scales from 0. *Errors:* DataError.
+void require_scales(const ArrayFile& file, const Int8Places& places, const Tensor& scales) {
+  for (const float scale : scales.storage()) {
+    if (std::isfinite(scale) && scale >= 0.0f) continue;
+    refuse_int8(file, places, fmt::format("a scale is {}, and must be a number from 0", scale));
+  }
+}
+
 Scales read_scales(const ArrayFile& file, const Int8Places& places, const Shape& weight) {
   Scales scales{.values = file.read(places.scale)};
   const Shape& shape = scales.values.shape();
@@ -55,11 +65,20 @@ Scales read_scales(const ArrayFile& file, const Int8Places& places, const Shape&
                             "weight {}; quantize it per channel or per tensor",
                             shape.to_string(), weight.to_string()));
   }
-  for (const float scale : scales.values.storage()) {
-    if (std::isfinite(scale) && scale >= 0.0f) continue;
-    refuse_int8(file, places, fmt::format("a scale is {}, and must be a number from 0", scale));
-  }
+  require_scales(file, places, scales.values);
   return scales;
+}
+
+std::vector<float> read_folded(const ArrayFile& file, const Int8Places& places, int64_t outputs) {
+  if (!places.folded_scale) return {};
+  const Tensor scales = file.read(*places.folded_scale);
+  if (scales.numel() != outputs) {
+    refuse_int8(file, places,
+                fmt::format("there are {} scales with a batch_norm for {} outputs", scales.numel(),
+                            outputs));
+  }
+  require_scales(file, places, scales);
+  return scales.to_vector();
 }
 
 std::optional<Int8Weight::Input> read_input(const ArrayFile& file, const Int8Places& places) {
@@ -96,6 +115,9 @@ std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
     const auto scale = places.find(name + "_scale");
     if (scale == places.end() || !is_float(file.arrays()[scale->second].type)) continue;
     Int8Places of_weight{.name = name, .values = place, .scale = scale->second};
+    if (const auto at = places.find(name + kFoldedScale); at != places.end()) {
+      of_weight.folded_scale = at->second;
+    }
     const std::string stem = name.substr(0, name.rfind('.') + 1);
     if (const auto at = places.find(stem + "input_scale"); at != places.end()) {
       of_weight.input_scale = at->second;
@@ -106,8 +128,8 @@ std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
   }
   for (const auto& [name, weight] : found) {
     const std::string stem = name.substr(0, name.rfind('.') + 1);
-    for (const std::string& part :
-         {name, name + "_scale", stem + "input_scale", stem + "input_zero_point"}) {
+    for (const std::string& part : {name, name + "_scale", name + kFoldedScale,
+                                    stem + "input_scale", stem + "input_zero_point"}) {
       places.erase(part);
     }
   }
@@ -129,6 +151,7 @@ Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_tu
   }
   const int64_t outputs = is_turned ? columns : rows;
   for (int64_t i = 0; i < outputs; ++i) weight.scales.push_back(scales.at(i, i));
+  weight.folded_scales = read_folded(file, places, outputs);
   if (!is_turned) {
     weight.values = values;
     return weight;

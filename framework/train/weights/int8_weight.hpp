@@ -24,17 +24,20 @@ struct Int8Weight {
     int32_t zero = 0;  ///< the byte that stands for 0, from 0 to 255
   };
   std::optional<Input> input{};  ///< of static activations
+  /// Where a batch_norm behind the layer is part of its product: what a step of each output is
+  /// worth then. Empty: the file does not say.
+  std::vector<float> folded_scales{};
 };
 
 /// Where the arrays of an int8 weight are in a file.
 struct Int8Places {
   std::string name;
   size_t values = 0, scale = 0;
-  std::optional<size_t> input_scale{}, input_zero{};
+  std::optional<size_t> input_scale{}, input_zero{}, folded_scale{};
 };
 
 /// Finds arrays of I8 next to which there is a NAME_scale, and takes them and what belongs to them
-/// (`input_scale` and `input_zero_point` of the layer) out of `places`.
+/// (`input_scale` and `input_zero_point` of the layer, NAME_folded_scale) out of `places`.
 std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
                                             std::map<std::string, size_t>& places);
 

@@ -32,6 +32,9 @@ optimizer: {type: sgd, lr: 0.05, momentum: 0.9}
 )";
 const std::string kConvolutionRun = "train: {steps: 5, batch_size: 19, log_every: 1}\n";
 
+// Scales of weights and of inputs get gradients of all shards.
+const std::string kLearnedScales = "quantize: {algorithm: qat, scales: learned, calibration: 32}\n";
+
 struct Case {
   const char* name;
   std::string config;
@@ -218,6 +221,9 @@ INSTANTIATE_TEST_SUITE_P(
              mlp("algorithm: rigl, sparsity: 0.75, update: {freq: 3}, pattern: {type: block, "
                  "rows: 4, cols: 4}"),
              9},
+        Case{"mlp_learned_scales",
+             mlp("algorithm: set, sparsity: 0.9, update: {freq: 2}") + kLearnedScales, 9},
+        Case{"convolution_learned_scales", kConvolution + kConvolutionRun + kLearnedScales, 5},
         Case{"convolution_dense", kConvolution + kConvolutionRun, 5},
         Case{"convolution_static", convolution("algorithm: static, sparsity: 0.95"), 5},
         Case{"convolution_rigl", convolution("algorithm: rigl, sparsity: 0.95, update: {freq: 2}"),

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "framework/program/quantized_runs.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 
 namespace lacuna {
 namespace {
@@ -31,6 +33,22 @@ model:
 optimizer: {type: adam, lr: 0.02}
 train: {epochs: 12, batch_size: 20, threads: 1}
 )";
+
+// The configuration without its batch normalizations.
+std::string without_norms(std::string yaml) {
+  for (size_t at = 0; (at = yaml.find("- batch_norm", at)) != std::string::npos;) {
+    const size_t line = yaml.rfind('\n', at);
+    yaml.erase(line, yaml.find('\n', at) - line);
+    at = line;
+  }
+  return yaml;
+}
+
+std::string with_biases(std::string yaml) {
+  const std::string none = ", bias: false";
+  for (size_t at = 0; (at = yaml.find(none)) != std::string::npos;) yaml.erase(at, none.size());
+  return yaml;
+}
 
 class QuantizedConvolutions : public QuantizedRunFixture {
  protected:
@@ -85,13 +103,7 @@ TEST_F(QuantizedConvolutions, AreTrainedOnTheGridsThatQuantizeTakes) {
 }
 
 TEST_F(QuantizedConvolutions, ComeBackThroughEveryDoor) {
-  std::string yaml = kResidual;
-  for (size_t at = 0; (at = yaml.find("- batch_norm", at)) != std::string::npos;) {
-    const size_t line = yaml.rfind('\n', at);
-    yaml.erase(line, yaml.find('\n', at) - line);
-    at = line;
-  }
-  write_text(config(), yaml);
+  write_text(config(), without_norms(kResidual));
   ASSERT_EQ(train().code, 0);
   ASSERT_EQ(quantize("run", "int8", "algorithm: nearest").code, 0);
   for (const std::string format : {"safetensors", "onnx"}) {
@@ -106,13 +118,50 @@ TEST_F(QuantizedConvolutions, ComeBackThroughEveryDoor) {
   }
 }
 
-TEST_F(QuantizedConvolutions, AreNotWrittenNextToTheNormThatIsFoldedIntoThem) {
+// safetensors keeps the norm next to the weight; ONNX has one in the other.
+TEST_F(QuantizedConvolutions, ComeBackWithTheNormThatIsFoldedIntoThem) {
   ASSERT_EQ(train().code, 0);
   ASSERT_EQ(quantize("run", "int8", "algorithm: nearest").code, 0);
-  const Ended ended = run_lacuna(
-      {"export", run_dir("int8"), "--format", "safetensors", "--out", folder_ / "m.safetensors"});
-  EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("is folded into int8 weights"));
+  for (const std::string format : {"safetensors", "onnx"}) {
+    const std::string file = folder_ / ("model." + format);
+    const Ended exported =
+        run_lacuna({"export", run_dir("int8"), "--format", format, "--out", file});
+    ASSERT_EQ(exported.code, 0) << exported.err;
+    if (format == "onnx") write_text(config(), with_biases(without_norms(kResidual)));
+    const Ended imported =
+        run_lacuna({"import", file, "--config", config(), "--out", run_dir(format)});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_EQ(losses(format), losses("int8")) << format;
+  }
+  // The file's int8 weight is the one before the norm, as float32 readers need it.
+  write_text(config(), kResidual);
+  const std::string file = folder_ / "model.safetensors";
+  const Ended begun = train(
+      {"--init-from", file, "--set", "train.epochs=1", "--set", "optimizer.lr=0.0000001"}, "begun");
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  const StateDict was = find_checkpoint(run_dir()).read().state,
+                  is = find_checkpoint(run_dir("begun")).read().state;
+  const std::vector<float> before = was.get<Tensor>("model/first.weight").to_vector(),
+                           after = is.get<Tensor>("model/first.weight").to_vector();
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(after[i], before[i], 0.02) << i;
+}
+
+TEST_F(QuantizedConvolutions, RefuseAnotherNormThanTheirs) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(quantize("run", "int8", "algorithm: nearest").code, 0);
+  const std::string file = folder_ / "model.safetensors";
+  ASSERT_EQ(run_lacuna({"export", run_dir("int8"), "--format", "safetensors", "--out", file}).code,
+            0);
+  const SafetensorsEntry norm = SafetensorsFile(file).tensor("batch_norm2.weight");
+  std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(norm.begin);
+  const float other = 3.0f;
+  stream.write(reinterpret_cast<const char*>(&other), sizeof other);
+  stream.close();
+  const Ended imported =
+      run_lacuna({"import", file, "--config", config(), "--out", run_dir("back")});
+  EXPECT_EQ(imported.code, 2);
+  EXPECT_THAT(imported.err, HasSubstr("'first.weight': its scales are of another batch_norm"));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ class PruneToGrid : public testing::TestWithParam<int> {
   const MaskSelector selector_{ScoreGroups(), PatternShape(), Shape{kRows, kColumns}};
 };
 
-TEST_P(PruneToGrid, BySparseGptLosesNoMoreThanOneAfterTheOther) {
+TEST_P(PruneToGrid, BySparseGptLosesLessThanOneAfterTheOther) {
   OneShotOptions options = OneShotOptions::defaults(OneShotMethod::SparseGpt);
   const Tensor then_gptq = brought_to_grid(prune(weight_, options));
   const Tensor from_grid = pruned_from_grid(options);
@@ -79,7 +79,7 @@ TEST_P(PruneToGrid, BySparseGptLosesNoMoreThanOneAfterTheOther) {
   const PrunedWeight joint = prune(weight_, options);
   expect_on_grid(joint);
   EXPECT_LT(error(joint.weight), error(from_grid));
-  EXPECT_LE(error(joint.weight), error(then_gptq));
+  EXPECT_LT(error(joint.weight), 0.95 * error(then_gptq));
 }
 
 TEST_P(PruneToGrid, ByAdmmLosesLessThanSparseGptAndThanGridFirst) {

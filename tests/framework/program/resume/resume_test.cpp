@@ -155,6 +155,11 @@ const std::vector<Variant>& variants() {
         "{until: 11, algorithm: ste, sparsity: 0.7, update: {freq: 2}}, "
         "{algorithm: set, sparsity: 0.8, update: {freq: 2}}]}",
         "train.ema=0.8", "train.checkpoint={every: 4, keep_last: 2, keep_best: true}"}},
+      {"LearnedScales",
+       {"quantize={algorithm: qat, scales: learned, start_epoch: 1, param_filter: '*.weight', "
+        "calibration: 32}",
+        "sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, layout: csr, "
+        "param_filter: fc1.weight}"}},
       {"EarlyStoppingAndBest",
        {"train.early_stopping={patience: 3}",
         "train.checkpoint={every: 7, keep_last: 1, "
