@@ -5,8 +5,9 @@
 # CIFAR10_FOLDER holds cifar-10-batches-bin (ResNet-20, WRN-16-2); TEXT_FOLDER sst2.{train,dev,test}.txt (BERT).
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
 # SHRINK_SEEDS (default "0 1 2"), SHRINK_PARTS ("0.5 0.3"), SHRINK_METHODS ("magnitude saliency error"),
-# SHRINK_MODELS ("resnet20 wrn16_2 bert") and SHRINK_ARGUMENTS (more of `lacuna train`, as
-# "--set train.epochs=2 --set data.train_size=5000") choose what is made.
+# SHRINK_MODELS ("resnet20 wrn16_2 bert"), SHRINK_EPOCHS (30, of bert 10), SHRINK_TUNING (10, of bert 3: epochs of
+# fine-tuning) and SHRINK_ARGUMENTS (more of `lacuna train`, as "--set data.limit=5000") choose what is made. Networks
+# from scratch train for the epochs of both. SHRINK_JOBS: runs side by side, one for each core if not given.
 set -euo pipefail
 cifar=$(cd "${1:?usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]}" && pwd)
 text=${2:+$(cd "$2" && pwd)}
@@ -18,6 +19,22 @@ parts=${SHRINK_PARTS:-0.5 0.3}
 methods=${SHRINK_METHODS:-magnitude saliency error}
 models=${SHRINK_MODELS:-resnet20 wrn16_2${text:+ bert}}
 more=${SHRINK_ARGUMENTS:-}
+jobs=${SHRINK_JOBS:-$(nproc)}
+epochs() { # MODEL
+  [ "$1" = bert ] && echo "${SHRINK_EPOCHS:-10}" || echo "${SHRINK_EPOCHS:-30}"
+}
+tuning_epochs() { # MODEL
+  [ "$1" = bert ] && echo "${SHRINK_TUNING:-3}" || echo "${SHRINK_TUNING:-10}"
+}
+# The learning rate falls over the whole run, however long that is.
+length() { # MODEL EPOCHS
+  local rate=0.1
+  [ "$1" = bert ] && rate=1.0e-3
+  echo "--set 'optimizer.lr={type: cosine_once, init: $rate, minimum: 0.0}' --set train.epochs=$2"
+}
+both() { # MODEL
+  length "$1" $(($(epochs "$1") + $(tuning_epochs "$1")))
+}
 
 # The configuration of a dense network, its data, and what fine-tuning has of its own.
 arguments() { # MODEL
@@ -27,11 +44,11 @@ arguments() { # MODEL
     bert) echo "configs/sst2_bert.yaml --set 'data.train=$text/sst2.train.txt' --set 'data.validation=$text/sst2.dev.txt' --set 'data.test=$text/sst2.test.txt' $more" ;;
   esac
 }
-# A tenth of the learning rate, and a third of the epochs.
+# A fifth of the learning rate.
 tuning() { # MODEL
   case $1 in
-    bert) echo "--set 'optimizer.lr={type: cosine_once, init: 2.0e-4, minimum: 0.0}' --set train.epochs=3 --set optimizer.warmup=0" ;;
-    *) echo "--set 'optimizer.lr={type: cosine_once, init: 0.02, minimum: 0.0}' --set train.epochs=10" ;;
+    bert) echo "--set 'optimizer.lr={type: cosine_once, init: 2.0e-4, minimum: 0.0}' --set train.epochs=$(tuning_epochs bert) --set optimizer.warmup=0" ;;
+    *) echo "--set 'optimizer.lr={type: cosine_once, init: 0.02, minimum: 0.0}' --set train.epochs=$(tuning_epochs "$1")" ;;
   esac
 }
 rigl() { # PART of the FLOPs
@@ -44,11 +61,7 @@ once() { # FOLDER COMMAND
 dense_commands() {
   for model in $models; do for seed in $seeds; do
     local folder=$results/shrink-$model-dense-$seed
-    once "$folder" "'$program' train $(arguments "$model") --seed $seed --threads 1 --run-dir '$folder'"
-    for part in $parts; do
-      folder=$results/shrink-$model-rigl-$part-$seed
-      once "$folder" "'$program' train $(arguments "$model") $(rigl "$part") --seed $seed --threads 1 --run-dir '$folder'"
-    done
+    once "$folder" "'$program' train $(arguments "$model") $(length "$model" "$(epochs "$model")") --seed $seed --threads 1 --run-dir '$folder'"
   done; done
 }
 shrink_commands() {
@@ -73,13 +86,20 @@ whole.pop("run_dir", None)
 whole.pop("convolution_algorithms", None)
 open(sys.argv[3], "w").write("".join(whole.values()))
 PYTHON
-    once "$folder" "'$program' train '$folder.yaml' --threads 1 --run-dir '$folder'"
+    once "$folder" "'$program' train '$folder.yaml' $(both "$model") --threads 1 --run-dir '$folder'"
+  done; done; done
+}
+rigl_commands() {
+  for model in $models; do for seed in $seeds; do for part in $parts; do
+    local folder=$results/shrink-$model-rigl-$part-$seed
+    once "$folder" "'$program' train $(arguments "$model") $(both "$model") $(rigl "$part") --seed $seed --threads 1 --run-dir '$folder'"
   done; done; done
 }
 
 run_all dense_commands
 run_all shrink_commands
 run_all scratch_commands
+run_all rigl_commands
 
 # A run's size as a file of weights, in kB, and its milliseconds for a training step of one thread.
 kilobytes() { # RUN

@@ -16,7 +16,7 @@ is_known() { # TABLE VARIANT SEED
 }
 
 run_all() { # FUNCTION that prints a command a line
-  "$1" | tr '\n' '\0' | xargs -0 -r -P "$(nproc)" -I{} bash -c '{}'
+  "$1" | tr '\n' '\0' | xargs -0 -r -P "${jobs:-$(nproc)}" -I{} bash -c '{}'
 }
 
 # Mean test accuracy over the seeds, and in brackets the lowest and the highest, in percent.
