@@ -167,7 +167,8 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
                                {"step", source.checkpoint.step},
                                {"method", to_string(options.method)}});
   const Config before = evaluation_of(*whole);
-  const ShrunkModel model(*whole, config, options, section);
+  ShrunkModel model(*whole, config, options, section);
+  if (!given.has("sparsity")) model.leave_out_finished_sparsity();
   const auto e = model.build();
   Config messages = Config::list();
   for (const std::string& message : model.messages()) messages.push_back(message);
