@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Shrinks trained networks to parts of their FLOPs, fine-tunes them, and prints a table against the small dense
-# network trained from scratch, and against unstructured sparsity of the same FLOPs by RigL.
+# network trained from scratch, and against unstructured sparsity of the same FLOPs: by RigL
+# (SHRINK_SPARSE=rigl, the default), or by one-shot pruning of the trained network, which is then fine-tuned alike
+# (SHRINK_SPARSE=magnitude, or another method of `lacuna prune`).
 # usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]
 # CIFAR10_FOLDER holds cifar-10-batches-bin (ResNet-20, WRN-16-2); TEXT_FOLDER sst2.{train,dev,test}.txt (BERT).
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
@@ -18,6 +20,7 @@ seeds=${SHRINK_SEEDS:-0 1 2}
 parts=${SHRINK_PARTS:-0.5 0.3}
 methods=${SHRINK_METHODS:-magnitude saliency error}
 models=${SHRINK_MODELS:-resnet20 wrn16_2${text:+ bert}}
+sparse=${SHRINK_SPARSE:-rigl}
 more=${SHRINK_ARGUMENTS:-}
 jobs=${SHRINK_JOBS:-$(nproc)}
 epochs() { # MODEL
@@ -86,20 +89,25 @@ whole.pop("run_dir", None)
 whole.pop("convolution_algorithms", None)
 open(sys.argv[3], "w").write("".join(whole.values()))
 PYTHON
-    once "$folder" "'$program' train '$folder.yaml' $(both "$model") --threads 1 --run-dir '$folder'"
+    once "$folder" "'$program' train '$folder.yaml' $more $(both "$model") --threads 1 --run-dir '$folder'"
   done; done; done
 }
-rigl_commands() {
+sparse_commands() {
   for model in $models; do for seed in $seeds; do for part in $parts; do
-    local folder=$results/shrink-$model-rigl-$part-$seed
-    once "$folder" "'$program' train $(arguments "$model") $(both "$model") $(rigl "$part") --seed $seed --threads 1 --run-dir '$folder'"
+    local folder=$results/shrink-$model-sparse-$sparse-$part-$seed
+    if [ "$sparse" = rigl ]; then
+      once "$folder" "'$program' train $(arguments "$model") $(both "$model") $(rigl "$part") --seed $seed --threads 1 --run-dir '$folder'"
+    else
+      [ -e "$folder/summary.json" ] ||
+        echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' prune '$results/shrink-$model-dense-$seed' --method $sparse --sparsity $(awk "BEGIN { print 1 - $part }") $(tuning "$model") --threads 1 --run-dir '$folder' > '$folder.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --quiet"
+    fi
   done; done; done
 }
 
 run_all dense_commands
 run_all shrink_commands
 run_all scratch_commands
-run_all rigl_commands
+run_all sparse_commands
 
 # A run's size as a file of weights, in kB, and its milliseconds for a training step of one thread.
 kilobytes() { # RUN
@@ -120,6 +128,6 @@ for model in $models; do
   for part in $parts; do
     for method in $methods; do row "$part" "$method" "$results/shrink-$model-$method-$part-"; done
     row "$part" 'small dense, from scratch' "$results/shrink-$model-scratch-$part-"
-    row "$part" 'rigl, unstructured' "$results/shrink-$model-rigl-$part-"
+    row "$part" "$sparse, unstructured" "$results/shrink-$model-sparse-$sparse-$part-"
   done
 done

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/shrink/unit_choice.hpp"
 #include "lacuna/framework/shrink/unit_scores.hpp"
@@ -273,6 +274,9 @@ void Structured::forecast(Forecast& forecast) const {
   for (PlannedParameter& planned : forecast.parameters) {
     planned.final_nnz = planned.initial_nnz;
     planned.changes.clear();
+    planned.chosen_by = units_of_.layers.empty()
+                            ? "the units of all layers"
+                            : "the units of '" + join(units_of_.layers, "', '") + "'";
   }
   if (units_of_.method == ShrinkMethod::Dead || forecast.parameters.empty()) return;
   const std::vector<int64_t> steps = forecast.parameters.front().update_steps;
