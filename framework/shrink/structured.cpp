@@ -260,7 +260,7 @@ void Structured::require_budget(double removed) const {
   }
   if (1.0 - removed >= least - 1e-6) return;
   throw ConfigError(fmt::format(
-      "structured: {} of {:g} cannot be met: {:.3g} is left where every layer keeps what "
+      "structured: {} of {:.4g} cannot be met: {:.3g} is left where every layer keeps what "
       "keep_at_least ({:g}) asks for{}",
       budget_ ? to_string(*budget_) : "a part of the units", 1.0 - removed, std::max(least, 0.0),
       units_of_.keep_at_least,
@@ -282,6 +282,8 @@ void Structured::forecast(Forecast& forecast) const {
   const std::vector<int64_t> steps = forecast.parameters.front().update_steps;
   KeptUnits kept(static_cast<size_t>(units_->count), 1);
   int64_t made = update_schedule().is_update(0) ? 1 : 0;
+  require_budget(options().sparsity.sparsity_at(
+      steps.back(), made + static_cast<int64_t>(steps.size()) - 1, Shape{1}));
   double before = 0.0;
   for (const int64_t step : steps) {
     const double removed = options().sparsity.sparsity_at(step, made++, Shape{1});
@@ -292,7 +294,6 @@ void Structured::forecast(Forecast& forecast) const {
           step));
     }
     before = removed;
-    require_budget(removed);
     kept = choose(kept, std::vector<double>(kept.size(), 1.0), removed);
     for (PlannedParameter& planned : forecast.parameters) {
       const double part = KeptLines(*planned.source, *units_, kept).part();

@@ -65,7 +65,7 @@ class StructuredRun : public RunFixture {
 };
 
 TEST_F(StructuredRun, MasksWholeUnitsToTheBudgetAndShrinkRemovesThem) {
-  const Ended ended = train_with("to: {flops: 0.5}, update: {freq: 2}");
+  const Ended ended = train_with("to: {flops: 0.5}, update: {freq: 2}, layout: masked");
   ASSERT_EQ(ended.code, 0) << ended.err;
   const StateDict masked = state();
   EXPECT_EQ(lines(masked, "fc1.weight", true), 6);
@@ -100,7 +100,7 @@ TEST_F(StructuredRun, RemovesChannelsThatResidualsShare) {
 }
 
 TEST_F(StructuredRun, MasksPartsOfTheUnitsByASchedule) {
-  const Ended ended = train_with("sparsity: 0.75, update: {steps: [5, 10, 15]}, layout: csr");
+  const Ended ended = train_with("sparsity: 0.75, update: {steps: [5, 10, 15]}, layout: masked");
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(lines(state(), "fc1.weight", true), 3);
   std::vector<int64_t> counts;
@@ -133,7 +133,8 @@ model:
 optimizer: {type: sgd, lr: 0.01}
 train: {steps: 6, batch_size: 10, threads: 1}
 )");
-  const Ended ended = train_with("criterion: dead, keep_at_least: 0.25, update: {steps: [4]}");
+  const Ended ended =
+      train_with("criterion: dead, keep_at_least: 0.25, layout: masked, update: {steps: [4]}");
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(lines(state(), "fc1.weight", true), 3);  // all are dead, and a quarter stays
 }
