@@ -85,7 +85,7 @@ def torch_layers(layers, prefix, state):
             padding = None
             for shortcut in layer.get("shortcut") or []:
                 assert shortcut["type"] == "subsample_pad"
-                padding = (shortcut["stride"], shortcut["before"], shortcut["channels"])
+                padding = (shortcut["stride"][0], shortcut["before"], shortcut["channels"])
             made[name] = Residual(torch_layers(layer["layers"], prefix, state), padding)
         else:
             made[name] = torch_layer(layer, prefix + name, state)
