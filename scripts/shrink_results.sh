@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Shrinks trained networks to parts of their FLOPs, fine-tunes them, and prints a table against the small dense
-# network trained from scratch, and against unstructured sparsity of the same FLOPs by RigL.
+# network trained from scratch, and against unstructured sparsity of the same FLOPs: by RigL
+# (SHRINK_SPARSE=rigl, the default), or by one-shot pruning of the trained network, which is then fine-tuned alike
+# (SHRINK_SPARSE=magnitude, or another method of `lacuna prune`).
 # usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]
 # CIFAR10_FOLDER holds cifar-10-batches-bin (ResNet-20, WRN-16-2); TEXT_FOLDER sst2.{train,dev,test}.txt (BERT).
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
 # SHRINK_SEEDS (default "0 1 2"), SHRINK_PARTS ("0.5 0.3"), SHRINK_METHODS ("magnitude saliency error"),
-# SHRINK_MODELS ("resnet20 wrn16_2 bert") and SHRINK_ARGUMENTS (more of `lacuna train`, as
-# "--set train.epochs=2 --set data.train_size=5000") choose what is made.
+# SHRINK_MODELS ("resnet20 wrn16_2 bert"), SHRINK_EPOCHS (30, of bert 10), SHRINK_TUNING (10, of bert 3: epochs of
+# fine-tuning) and SHRINK_ARGUMENTS (more of `lacuna train`, as "--set data.limit=5000") choose what is made. Networks
+# from scratch train for the epochs of both. LACUNA_RESULTS_JOBS: runs side by side (as many as cores).
 set -euo pipefail
 cifar=$(cd "${1:?usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]}" && pwd)
 text=${2:+$(cd "$2" && pwd)}
@@ -17,7 +20,23 @@ seeds=${SHRINK_SEEDS:-0 1 2}
 parts=${SHRINK_PARTS:-0.5 0.3}
 methods=${SHRINK_METHODS:-magnitude saliency error}
 models=${SHRINK_MODELS:-resnet20 wrn16_2${text:+ bert}}
+sparse=${SHRINK_SPARSE:-rigl}
 more=${SHRINK_ARGUMENTS:-}
+epochs() { # MODEL
+  [ "$1" = bert ] && echo "${SHRINK_EPOCHS:-10}" || echo "${SHRINK_EPOCHS:-30}"
+}
+tuning_epochs() { # MODEL
+  [ "$1" = bert ] && echo "${SHRINK_TUNING:-3}" || echo "${SHRINK_TUNING:-10}"
+}
+# The learning rate falls over the whole run, however long that is.
+length() { # MODEL EPOCHS
+  local rate=0.1
+  [ "$1" = bert ] && rate=1.0e-3
+  echo "--set 'optimizer.lr={type: cosine_once, init: $rate, minimum: 0.0}' --set train.epochs=$2"
+}
+both() { # MODEL
+  length "$1" $(($(epochs "$1") + $(tuning_epochs "$1")))
+}
 
 # The configuration of a dense network, its data, and what fine-tuning has of its own.
 arguments() { # MODEL
@@ -27,11 +46,11 @@ arguments() { # MODEL
     bert) echo "configs/sst2_bert.yaml --set 'data.train=$text/sst2.train.txt' --set 'data.validation=$text/sst2.dev.txt' --set 'data.test=$text/sst2.test.txt' $more" ;;
   esac
 }
-# A tenth of the learning rate, and a third of the epochs.
+# A fifth of the learning rate.
 tuning() { # MODEL
   case $1 in
-    bert) echo "--set 'optimizer.lr={type: cosine_once, init: 2.0e-4, minimum: 0.0}' --set train.epochs=3 --set optimizer.warmup=0" ;;
-    *) echo "--set 'optimizer.lr={type: cosine_once, init: 0.02, minimum: 0.0}' --set train.epochs=10" ;;
+    bert) echo "--set 'optimizer.lr={type: cosine_once, init: 2.0e-4, minimum: 0.0}' --set train.epochs=$(tuning_epochs bert) --set optimizer.warmup=0" ;;
+    *) echo "--set 'optimizer.lr={type: cosine_once, init: 0.02, minimum: 0.0}' --set train.epochs=$(tuning_epochs "$1")" ;;
   esac
 }
 rigl() { # PART of the FLOPs
@@ -44,11 +63,7 @@ once() { # FOLDER COMMAND
 dense_commands() {
   for model in $models; do for seed in $seeds; do
     local folder=$results/shrink-$model-dense-$seed
-    once "$folder" "'$program' train $(arguments "$model") --seed $seed --threads 1 --run-dir '$folder'"
-    for part in $parts; do
-      folder=$results/shrink-$model-rigl-$part-$seed
-      once "$folder" "'$program' train $(arguments "$model") $(rigl "$part") --seed $seed --threads 1 --run-dir '$folder'"
-    done
+    once "$folder" "'$program' train $(arguments "$model") $(length "$model" "$(epochs "$model")") --seed $seed --threads 1 --run-dir '$folder'"
   done; done
 }
 shrink_commands() {
@@ -73,13 +88,25 @@ whole.pop("run_dir", None)
 whole.pop("convolution_algorithms", None)
 open(sys.argv[3], "w").write("".join(whole.values()))
 PYTHON
-    once "$folder" "'$program' train '$folder.yaml' --threads 1 --run-dir '$folder'"
+    once "$folder" "'$program' train '$folder.yaml' $more $(both "$model") --threads 1 --run-dir '$folder'"
+  done; done; done
+}
+sparse_commands() {
+  for model in $models; do for seed in $seeds; do for part in $parts; do
+    local folder=$results/shrink-$model-sparse-$sparse-$part-$seed
+    if [ "$sparse" = rigl ]; then
+      once "$folder" "'$program' train $(arguments "$model") $(both "$model") $(rigl "$part") --seed $seed --threads 1 --run-dir '$folder'"
+    else
+      [ -e "$folder/summary.json" ] ||
+        echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' prune '$results/shrink-$model-dense-$seed' --method $sparse --sparsity $(awk "BEGIN { print 1 - $part }") $(tuning "$model") --threads 1 --run-dir '$folder' > '$folder.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --quiet"
+    fi
   done; done; done
 }
 
 run_all dense_commands
 run_all shrink_commands
 run_all scratch_commands
+run_all sparse_commands
 
 # A run's size as a file of weights, in kB, and its milliseconds for a training step of one thread.
 kilobytes() { # RUN
@@ -100,6 +127,6 @@ for model in $models; do
   for part in $parts; do
     for method in $methods; do row "$part" "$method" "$results/shrink-$model-$method-$part-"; done
     row "$part" 'small dense, from scratch' "$results/shrink-$model-scratch-$part-"
-    row "$part" 'rigl, unstructured' "$results/shrink-$model-rigl-$part-"
+    row "$part" "$sparse, unstructured" "$results/shrink-$model-sparse-$sparse-$part-"
   done
 done

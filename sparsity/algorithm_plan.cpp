@@ -48,7 +48,7 @@ void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const
     planned.changes = {{planned.update_steps.front(), planned.final_nnz}};
   }
   planned.algorithm = type();
-  planned.chosen_by = filter().description();
+  if (planned.chosen_by.empty()) planned.chosen_by = filter().description();
   planned.lifetime = layouts_.lifetime();
   planned.pattern = layouts_.pattern();
   planned.compressed = layouts_.compressed(*planned.source).name();

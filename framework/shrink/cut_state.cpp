@@ -100,12 +100,17 @@ int64_t ParameterCuts::nonzeros(const Parameter& parameter) const {
   return std::accumulate(mask.values.begin(), mask.values.end(), int64_t{0});
 }
 
+bool ParameterCuts::fills(const Parameter& parameter) const {
+  return parameter.pattern()->nnz() < parameter.numel() &&
+         nonzeros(parameter) == shape_of(parameter).numel();
+}
+
 StateDict cut_model_state(Module& model, const ModelUnits& units, const KeptUnits& kept) {
   const ParameterCuts cuts(units, kept);
   StateDict state = without_parameters(model);
   for (const ParameterPtr& parameter : model.parameters()) {
     state.set(parameter->name(), cuts.cut(*parameter, parameter->to_dense()));
-    if (parameter->pattern()->is_dense()) continue;
+    if (parameter->pattern()->is_dense() || cuts.fills(*parameter)) continue;
     state.set(parameter->name() + "_mask", cuts.cut(*parameter, parameter->mask()));
   }
   std::map<std::string, const UnitGraph::Units*> cut_buffers;
@@ -127,6 +132,16 @@ StateDict cut_model_state(Module& model, const ModelUnits& units, const KeptUnit
     state.set(key, std::move(smaller));
   }
   return state;
+}
+
+bool removes_all_zeros(const Module& model, const ModelUnits& units, const KeptUnits& kept) {
+  const ParameterCuts cuts(units, kept);
+  int64_t masked = 0, filled = 0;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    masked += parameter->pattern()->nnz() < parameter->numel() ? 1 : 0;
+    filled += cuts.fills(*parameter) ? 1 : 0;
+  }
+  return masked > 0 && filled == masked;
 }
 
 StateDict cut_optimizer_state(const StateDict& saved, const Module& model, const ModelUnits& units,

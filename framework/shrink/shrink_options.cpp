@@ -20,19 +20,6 @@ ShrinkMethod read_method(const Config& section) {
   return static_cast<ShrinkMethod>(found - methods.begin());
 }
 
-// {flops: 0.5}.
-void read_budget(const Config& to, ShrinkOptions& options) {
-  const std::string form = "a map of one of flops, parameters and time, as in {flops: 0.5}";
-  if (!to.is_map() || to.entries().size() != 1) to.fail(form);
-  const auto [key, value] = to.entries().front();
-  const auto found = std::ranges::find(kBudgets, key);
-  if (found == kBudgets.end()) value.error("there is no budget '" + key + "'; give " + form);
-  options.budget = static_cast<ShrinkBudget>(found - kBudgets.begin());
-  if (!value.is_number()) value.fail("a number above 0 and up to 1");
-  options.to = value.as<double>();
-  if (!(options.to > 0.0 && options.to <= 1.0)) value.fail("a number above 0 and up to 1");
-}
-
 }  // namespace
 
 const std::vector<std::string>& shrink_methods() {
@@ -46,17 +33,20 @@ const char* to_string(ShrinkMethod method) {
 
 const char* to_string(ShrinkBudget budget) { return kBudgets[static_cast<size_t>(budget)].c_str(); }
 
-ShrinkOptions ShrinkOptions::from_config(const Config& section) {
-  if (!section.is_map()) section.fail("a map with `method` and `to`");
-  ShrinkOptions options;
-  options.method = read_method(section);
-  const Config to = section.get("to");
-  if (options.method == ShrinkMethod::Dead) {
-    if (!to.is_null()) to.error("method dead removes what is dead, whatever is left; leave it out");
-  } else {
-    if (to.is_null()) section.error("there is no `to`, which says how much is left: {flops: 0.5}");
-    read_budget(to, options);
-  }
+// {flops: 0.5}.
+ShrinkTarget read_shrink_target(const Config& to) {
+  const std::string form = "a map of one of flops, parameters and time, as in {flops: 0.5}";
+  if (!to.is_map() || to.entries().size() != 1) to.fail(form);
+  const auto [key, value] = to.entries().front();
+  const auto found = std::ranges::find(kBudgets, key);
+  if (found == kBudgets.end()) value.error("there is no budget '" + key + "'; give " + form);
+  if (!value.is_number()) value.fail("a number above 0 and up to 1");
+  const auto left = value.as<double>();
+  if (!(left > 0.0 && left <= 1.0)) value.fail("a number above 0 and up to 1");
+  return {static_cast<ShrinkBudget>(found - kBudgets.begin()), left};
+}
+
+void read_unit_choice(const Config& section, ShrinkOptions& options) {
   const auto shares = section.get<std::string>(
       "shares", options.method == ShrinkMethod::Magnitude ? "uniform" : "global");
   if (shares != "uniform" && shares != "global") section.at("shares").fail("uniform or global");
@@ -69,6 +59,22 @@ ShrinkOptions ShrinkOptions::from_config(const Config& section) {
     options.layers = layers.is_scalar() ? std::vector<std::string>{layers.as<std::string>()}
                                         : layers.as<std::vector<std::string>>();
   }
+}
+
+ShrinkOptions ShrinkOptions::from_config(const Config& section) {
+  if (!section.is_map()) section.fail("a map with `method` and `to`");
+  ShrinkOptions options;
+  options.method = read_method(section);
+  const Config to = section.get("to");
+  if (options.method == ShrinkMethod::Dead) {
+    if (!to.is_null()) to.error("method dead removes what is dead, whatever is left; leave it out");
+  } else {
+    if (to.is_null()) section.error("there is no `to`, which says how much is left: {flops: 0.5}");
+    const ShrinkTarget target = read_shrink_target(to);
+    options.budget = target.budget;
+    options.to = target.left;
+  }
+  read_unit_choice(section, options);
   if (options.method == ShrinkMethod::Error) {
     options.least_squares = section.get("least_squares", true);
   }

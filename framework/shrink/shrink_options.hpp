@@ -46,4 +46,13 @@ struct ShrinkOptions {
   static ShrinkOptions from_config(const Config& section);
 };
 
+/// What is left, of a map of one of flops, parameters and time. *Errors:* ConfigError.
+struct ShrinkTarget {
+  ShrinkBudget budget = ShrinkBudget::Flops;
+  double left = 1.0;  ///< in (0, 1]
+};
+ShrinkTarget read_shrink_target(const Config& to);
+/// The keys `shares`, `keep_at_least` and `layers`, into options whose method is known.
+void read_unit_choice(const Config& section, ShrinkOptions& options);
+
 }  // namespace lacuna

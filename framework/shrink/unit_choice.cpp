@@ -99,27 +99,43 @@ std::vector<int32_t> sorted_units(const ModelUnits& units, std::vector<double> s
   return order;
 }
 
-}  // namespace
-
-UnitsCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
-                  const KeptUnits& kept) {
-  const ParameterCuts cuts(units, kept);
-  std::map<const Parameter*, double> nonzeros;
+UnitsCost cost_by(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
+                  const KeptUnits& kept,
+                  const std::function<int64_t(const Parameter& parameter)>& elements) {
+  std::map<const Parameter*, double> counts;
   UnitsCost cost;
   for (const ParameterPtr& parameter : model.parameters()) {
-    const auto count = static_cast<double>(cuts.nonzeros(*parameter));
-    nonzeros[parameter.get()] = count;
+    const auto count = static_cast<double>(elements(*parameter));
+    counts[parameter.get()] = count;
     cost.parameters += count;
   }
   for (const ModuleRow& row : rows) {
-    if (row.weight != nullptr) {
-      cost.flops += 2.0 * row.uses_per_weight * nonzeros[row.weight.get()];
-    }
+    if (row.weight != nullptr) cost.flops += 2.0 * row.uses_per_weight * counts[row.weight.get()];
     if (row.product_flops > 0.0) {
       cost.flops += row.product_flops * kept_heads(*row.module, units, kept);
     }
   }
   return cost;
+}
+
+}  // namespace
+
+UnitsCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
+                  const KeptUnits& kept) {
+  const ParameterCuts cuts(units, kept);
+  return cost_by(model, rows, units, kept,
+                 [&](const Parameter& parameter) { return cuts.nonzeros(parameter); });
+}
+
+UnitsCost dense_cost_of(const Module& model, std::span<const ModuleRow> rows,
+                        const ModelUnits& units, const KeptUnits& kept) {
+  const ParameterCuts cuts(units, kept);
+  return cost_by(model, rows, units, kept,
+                 [&](const Parameter& parameter) { return cuts.shape_of(parameter).numel(); });
+}
+
+std::vector<int32_t> removable_units(const ModelUnits& units, const ShrinkOptions& options) {
+  return sorted_units(units, std::vector<double>(static_cast<size_t>(units.count)), options);
 }
 
 std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const ModuleRow> rows,

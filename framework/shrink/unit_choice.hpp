@@ -20,6 +20,12 @@ struct UnitsCost {
 };
 UnitsCost cost_of(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
                   const KeptUnits& kept);
+/// The same, as if all weights were dense.
+UnitsCost dense_cost_of(const Module& model, std::span<const ModuleRow> rows,
+                        const ModelUnits& units, const KeptUnits& kept);
+
+/// Units of the layers that `options.layers` names which may be removed, all of them.
+std::vector<int32_t> removable_units(const ModelUnits& units, const ShrinkOptions& options);
 
 /// Units that may be removed, in the order in which they are: of Uniform shares by their rank in
 /// their group, of Global ones by score, where that is a loss divided by what a unit costs. Each

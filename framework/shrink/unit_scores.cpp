@@ -91,13 +91,32 @@ std::vector<double> magnitude_scores(const ModelUnits& units) {
   return scores;
 }
 
-std::vector<double> saliency_scores(Module& model, const ModelUnits& units,
-                                    const GradientRun& run) {
+std::vector<double> loss_changes(const ModelUnits& units) {
   std::vector<uint8_t> is_taken(static_cast<size_t>(units.count));
   for (const UnitGraph::Slice& slice : units.slices) {
     if (!slice.is_input) continue;
     for (const int32_t unit : slice.units) is_taken[static_cast<size_t>(unit)] = 1;
   }
+  std::vector<double> changes(static_cast<size_t>(units.count));
+  for (const UnitGraph::Slice& slice : units.slices) {
+    const Parameter& parameter = *slice.parameter;
+    if (!parameter.has_gradient()) continue;
+    const Tensor dense = parameter.to_dense();
+    const Tensor gradient = unpacked(parameter, parameter.gradient());
+    const float *w = dense.data(), *g = gradient.data();
+    const std::vector<double> sums = sums_along(parameter.shape(), slice.dim, [w, g](size_t i) {
+      return static_cast<double>(w[i]) * g[i];
+    });
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const auto unit = static_cast<size_t>(slice.units[i]);
+      if (slice.is_input == (is_taken[unit] != 0)) changes[unit] += sums[i];
+    }
+  }
+  return changes;
+}
+
+std::vector<double> saliency_scores(Module& model, const ModelUnits& units,
+                                    const GradientRun& run) {
   const std::vector<ParameterPtr> parameters = model.parameters();
   std::vector<bool> trained;
   for (const ParameterPtr& parameter : parameters) {
@@ -106,21 +125,7 @@ std::vector<double> saliency_scores(Module& model, const ModelUnits& units,
   }
   std::vector<double> scores(static_cast<size_t>(units.count));
   run(model, [&] {
-    std::vector<double> changes(static_cast<size_t>(units.count));
-    for (const UnitGraph::Slice& slice : units.slices) {
-      const Parameter& parameter = *slice.parameter;
-      if (!parameter.has_gradient()) continue;
-      const Tensor dense = parameter.to_dense();
-      const Tensor gradient = unpacked(parameter, parameter.gradient());
-      const float *w = dense.data(), *g = gradient.data();
-      const std::vector<double> sums = sums_along(parameter.shape(), slice.dim, [w, g](size_t i) {
-        return static_cast<double>(w[i]) * g[i];
-      });
-      for (size_t i = 0; i < sums.size(); ++i) {
-        const auto unit = static_cast<size_t>(slice.units[i]);
-        if (slice.is_input == (is_taken[unit] != 0)) changes[unit] += sums[i];
-      }
-    }
+    const std::vector<double> changes = loss_changes(units);
     for (size_t i = 0; i < scores.size(); ++i) scores[i] += changes[i] * changes[i];
     for (const ParameterPtr& parameter : parameters) parameter->zero_gradient();
   });

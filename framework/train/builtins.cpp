@@ -2,6 +2,7 @@
 
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/framework/shrink/structured.hpp"
 #include "lacuna/layers/builtin.hpp"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsifier.h"
@@ -13,6 +14,11 @@ void register_builtins() {
   static const bool registered = [] {
     register_layers(layer_registry());
     register_algorithms(algorithm_registry());
+    algorithm_registry().add(
+        "structured", "masks whole neurons, channels and heads step by step",
+        AlgorithmType{
+            .make = &Structured::from_config,
+            .when = "for a smaller dense network: `lacuna shrink` removes what it masked"});
     register_sparsifiers(sparsifier_registry());
     register_datasets(dataset_registry());
     return true;

@@ -93,6 +93,7 @@ from lacuna.runs import (
     plan,
     prune,
     quantize,
+    shrink,
     sweep,
     train,
 )

@@ -432,6 +432,15 @@ def _prune(
     method: Optional[str],
     last: bool,
 ) -> Dict[str, Any]: ...
+def _shrink(
+    source: str,
+    config: Any,
+    overrides: List[str],
+    run_dir: str,
+    to: Optional[str],
+    method: Optional[str],
+    last: bool,
+) -> Dict[str, Any]: ...
 def _compare(runs: List[str], by: str) -> Dict[str, Any]: ...
 def _sweep(
     config: Any,

@@ -1,4 +1,4 @@
-"""Runs: trained, planned, opened, evaluated, pruned, quantized, compared and swept.
+"""Runs: trained, planned, opened, evaluated, pruned, shrunk, quantized, compared and swept.
 
 A configuration is a dict, the name of a YAML file, or YAML text. `set` changes its values: a dict
 with dotted keys, {"sparsity.sparsity": 0.9}, or a list of "key=value".
@@ -56,7 +56,7 @@ def set_values(values: Changes) -> list[str]:
 class Run:
     """A run and its folder, which holds all that is known of it.
 
-    `Run(folder)` opens one that is there; `train`, `prune` and `import_` return one. Anything that
+    `Run(folder)` opens one that is there; `train`, `prune`, `shrink` and `import_` return one. Anything that
     takes a run takes its folder's name too.
     """
 
@@ -64,7 +64,8 @@ class Run:
         self._dir = os.fspath(run_dir)
         self._state: Optional[str] = None
         self.report: Optional[dict[str, Any]] = None
-        """What `prune` or `quantize` did, layer by layer: a dict as in prune.json or quantize.json."""
+        """What `prune`, `shrink` or `quantize` did: a dict as in prune.json, shrink.json or
+        quantize.json."""
         _lacuna._read_config(self._dir)  # raises DataError where there is no run
 
     @property
@@ -255,6 +256,43 @@ def prune(
             set_values(set),
             os.fspath(run_dir),
             None if sparsity is None else repr(float(sparsity)),
+            method,
+            last,
+        )
+    run = Run(run_dir)
+    run.report = report
+    return run
+
+
+def shrink(
+    source: Path,
+    config: Optional[Config] = None,
+    *,
+    run_dir: Path,
+    to: Optional[Mapping[str, float]] = None,
+    method: Optional[str] = None,
+    set: Changes = None,
+    last: bool = False,
+    data: Optional[Given] = None,
+) -> Run:
+    """Removes whole units of a trained run (or checkpoint), into a smaller run that can go on.
+
+    to: what is left, {"flops": 0.5}, {"parameters": 0.5} or {"time": 0.5}; method: "magnitude" (the
+    default), "saliency", "error" or "dead", which takes no `to`. Instead of these, `config` gives a
+    section `shrink`, and may give sections that take the place of the run's. `run.report` has the
+    units that stay. `run.resume()` fine-tunes the smaller model. `data` is what the source was
+    trained on, where `train` was given it. Raises as `train`.
+    """
+    if to is not None and (not isinstance(to, Mapping) or len(to) != 1):
+        raise TypeError('shrink: `to` must be a dict of one budget, as {"flops": 0.5}')
+    budget = None if to is None else "".join(f"{k}={float(v)!r}" for k, v in to.items())
+    with given_to(data):
+        report = _lacuna._shrink(
+            os.fspath(source),
+            given_config(config),
+            set_values(set),
+            os.fspath(run_dir),
+            budget,
             method,
             last,
         )

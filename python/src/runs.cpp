@@ -1,4 +1,4 @@
-// Runs: trained, planned, evaluated, pruned, compared, swept, exported and imported.
+// Runs: trained, planned, evaluated, pruned, shrunk, compared, swept, exported and imported.
 #include <csignal>
 #include <optional>
 #include <string>
@@ -16,6 +16,7 @@
 #include "lacuna/framework/program/actions/prune_run.h"
 #include "lacuna/framework/program/actions/quantize_run.h"
 #include "lacuna/framework/program/actions/run_records.h"
+#include "lacuna/framework/program/actions/shrink_run.h"
 #include "lacuna/framework/program/actions/sweep_runs.h"
 #include "lacuna/framework/program/actions/train_run.h"
 #include "lacuna/framework/program/program.h"
@@ -200,6 +201,21 @@ py::object prune(const std::string& source, const py::object& config, const Text
   return report_of([&] { return prune_run(request); });
 }
 
+py::object shrink(const std::string& source, const py::object& config, const Texts& overrides,
+                  const std::string& run_dir, std::optional<std::string> to,
+                  std::optional<std::string> method, bool last) {
+  const GivenConfig given = given_config(config, overrides);
+  const ShrinkRequest request{.checkpoint = source,
+                              .config_path = given.path,
+                              .config = given.tree,
+                              .method = std::move(method),
+                              .to = std::move(to),
+                              .run_dir = run_dir,
+                              .overrides = overrides,
+                              .last = last};
+  return report_of([&] { return shrink_run(request); });
+}
+
 py::tuple sweep(const py::object& config, const Texts& overrides, const Texts& over,
                 const std::string& run_dir, int64_t seeds, int64_t jobs, int64_t random,
                 int64_t random_seed, const Texts& program) {
@@ -302,6 +318,8 @@ void bind_runs(py::module_& module) {
              py::arg("run_dir"), py::arg("last"));
   module.def("_prune", &prune, py::arg("source"), py::arg("config"), py::arg("overrides"),
              py::arg("run_dir"), py::arg("sparsity"), py::arg("method"), py::arg("last"));
+  module.def("_shrink", &shrink, py::arg("source"), py::arg("config"), py::arg("overrides"),
+             py::arg("run_dir"), py::arg("to"), py::arg("method"), py::arg("last"));
   module.def(
       "_compare",
       [](const Texts& runs, const std::string& by) {

@@ -223,7 +223,7 @@ def callables(group, lc):
     data = {n: getattr(lc, n) for n in ("Dataset", "ArrayDataset", "Loader", "load_data", "as_dataset")}
     runs = {
         n: getattr(lc, n)
-        for n in "train plan load evaluate prune quantize compare sweep export import_ from_torch Run"
+        for n in "train plan load evaluate prune shrink quantize compare sweep export import_ from_torch Run"
         " Plan".split()
     }
     optimizers = {n: getattr(lc, n) for n in ("SGD", "Adam", "AdamW", "optimizer")}

@@ -244,6 +244,25 @@ def test_a_run_is_pruned_and_trained_on(tiny, tmp_path):
     assert not (tmp_path / "wrong").exists()
 
 
+def test_a_run_is_shrunk_and_trained_on(tiny, tmp_path):
+    dense = lc.train(TINY, run_dir=tmp_path / "dense", set={"sparsity": None})
+    small = lc.shrink(dense, run_dir=tmp_path / "small", to={"flops": 0.5})
+    assert small.report["method"] == "magnitude"
+    assert small.report["costs"]["flops"]["part"] == pytest.approx(0.5)
+    kept = small.report["rows"][0]["kept"]
+    assert lc.load(small)["fc1.weight"].shape[0] == kept < lc.load(dense)["fc1.weight"].shape[0]
+    by_section = lc.shrink(
+        dense, {"shrink": {"to": {"flops": 0.5}}}, run_dir=tmp_path / "section"
+    )
+    assert_same(small, by_section)
+    assert small.resume(set={"train.steps": 5}).state == "finished"
+    with pytest.raises(lc.ConfigError, match="cannot be met"):
+        lc.shrink(dense, run_dir=tmp_path / "wrong", to={"parameters": 0.001})
+    with pytest.raises(TypeError, match="one budget"):
+        lc.shrink(dense, run_dir=tmp_path / "wrong", to={"flops": 0.5, "time": 0.5})
+    assert not (tmp_path / "wrong").exists()
+
+
 def test_a_run_is_quantized_and_used_in_int8(tiny, tmp_path):
     dense = lc.train(TINY, run_dir=tmp_path / "dense", set={"sparsity": None})
     section = {"quantize": {"param_filter": ["fc1.weight"]}}

@@ -18,6 +18,7 @@
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
+#include "lacuna/sparsity/masks/mask_selector.h"
 
 namespace lacuna {
 namespace {
@@ -118,6 +119,23 @@ Config costs_of(const ShrunkModel& model) {
   return costs;
 }
 
+// Masks that were N:M or blocks, and are no longer where rows or columns are missing.
+std::vector<std::string> lost_patterns(const Experiment& e) {
+  std::vector<std::string> lines;
+  if (e.sparsity == nullptr) return lines;
+  for (const ParameterPtr& parameter : e.sparsity->parameters()) {
+    const PatternShape pattern = e.sparsity->pattern(*parameter);
+    if (!pattern.is_structured() || parameter->pattern()->is_dense()) continue;
+    const MaskSelector selector(ScoreGroups(), pattern, parameter->shape());
+    if (selector.fit(MaskSet(parameter->pattern())) == MaskSelector::Fit::Whole) continue;
+    lines.push_back(fmt::format(
+        "what is left of the mask of {} has no longer the pattern {}: it is kept as it is, and "
+        "stored as {}",
+        parameter->name(), pattern.description(), parameter->pattern()->layout().name()));
+  }
+  return lines;
+}
+
 std::string table(const Config& report, const ShrunkModel& model) {
   size_t width = 6;
   for (const UnitGroup& group : model.units().groups) width = std::max(width, group.name().size());
@@ -167,7 +185,8 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
                                {"step", source.checkpoint.step},
                                {"method", to_string(options.method)}});
   const Config before = evaluation_of(*whole);
-  const ShrunkModel model(*whole, config, options, section);
+  ShrunkModel model(*whole, config, options, section);
+  if (!given.has("sparsity")) model.leave_out_finished_sparsity();
   const auto e = model.build();
   Config messages = Config::list();
   for (const std::string& message : model.messages()) messages.push_back(message);
@@ -175,6 +194,7 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
   if (!without.empty()) {
     messages.push_back("the optimizer begins without states: " + without);
   }
+  for (const std::string& line : lost_patterns(*e)) messages.push_back(line);
   if (e->sparsity != nullptr) e->write_layouts();
   report.set("rows", rows_of(model));
   report.set("costs", costs_of(model));

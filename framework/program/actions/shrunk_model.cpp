@@ -168,6 +168,15 @@ std::unique_ptr<Experiment> ShrunkModel::build(const KeptUnits& kept) const {
 
 std::unique_ptr<Experiment> ShrunkModel::build() const { return build(kept_); }
 
+void ShrunkModel::leave_out_finished_sparsity() {
+  if (config_.get("sparsity").is_null()) return;
+  if (!removes_all_zeros(*from_.model, units_, kept_)) return;
+  config_.set("sparsity", Config());
+  messages_.push_back(
+      "all that was masked is removed, so the smaller run is dense: its section `sparsity` is left "
+      "out (give one to mask more)");
+}
+
 std::string ShrunkModel::take_states(Experiment& smaller, const StateDict& saved) const {
   if (saved.empty()) return "the checkpoint has none";
   const auto& type = saved.get<std::string>("type");

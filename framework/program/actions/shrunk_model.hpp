@@ -25,6 +25,9 @@ class ShrunkModel {
   ShrunkModel(Experiment& from, const Config& config, const ShrinkOptions& options,
               const Config& section);
 
+  /// Where nothing is left of the masks, the smaller run has no section `sparsity`, which would
+  /// mask further units; a message says so.
+  void leave_out_finished_sparsity();
   /// The smaller experiment, with the weights that stay.
   std::unique_ptr<Experiment> build() const;
   /// Gives it the optimizer's states that were saved with the trained model. *Returns* why it has

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -92,6 +93,7 @@ class Completion {
   void complete(Config entry, const RunLength& length) {
     if (!entry.is_map()) return;
     resolve_positions(entry, length);
+    complete_budget(entry);
     std::optional<Probe> made = probe(entry, context_.seed);
     if (!made) made = make_gradual(entry);
     if (!made) return;
@@ -105,6 +107,18 @@ class Completion {
   static const SparsityAlgorithm& stood_for(const Probe& made) {
     const SparsityAlgorithm& algorithm = *made.algorithm;
     return algorithm.parts().size() == 1 ? *algorithm.parts().front() : algorithm;
+  }
+
+  // What `to` removes, as a schedule.
+  void complete_budget(Config entry) {
+    const Config to = entry.peek("to");
+    if (!to.is_map() || to.entries().size() != 1 || !entry.peek("sparsity").is_null()) return;
+    const Config left = to.entries().front().second;
+    if (!left.is_number() || !(left.as<double>() > 0.0 && left.as<double>() < 1.0)) return;
+    const double removed = std::round(1e9 * (1.0 - left.as<double>())) / 1e9;
+    entry.set("sparsity", Config::map({{"type", "polynomial"}, {"init", 0.0}, {"final", removed}}));
+    words_.push_back(fmt::format("{}: cubic from 0 to {}", entry.peek("sparsity").path(),
+                                 Config(removed).text()));
   }
 
   // A constant sparsity that the algorithm refuses, as a schedule, if it takes that.

@@ -14,6 +14,7 @@
 #include "lacuna/framework/train/parts/experiment_part.hpp"
 #include "lacuna/framework/train/parts/quantize_section.hpp"
 #include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/example_user.hpp"
 #include "lacuna/sparsity/sparsify.h"
 
 namespace lacuna {
@@ -49,6 +50,14 @@ void build_sparsity(ExperimentBuild& b) {
   e.config.get("convolution_algorithms").mark_read();
 }
 
+// Here and in its parts.
+void tell_model(SparsityAlgorithm& algorithm, const Experiment& e) {
+  if (auto* user = dynamic_cast<ExampleUser*>(&algorithm)) {
+    user->use_model(*e.model, e.data.train->example_shape(), e.rows);
+  }
+  for (SparsityAlgorithm* part : algorithm.parts()) tell_model(*part, e);
+}
+
 // An algorithm that does not fit the model is a mistake in the configuration.
 void apply_algorithm(Experiment& e) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsifiers");
@@ -60,6 +69,7 @@ void apply_algorithm(Experiment& e) {
   limits.are_measured = e.parallel == nullptr;
   try {
     e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
+    tell_model(*e.sparsity, e);
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
     section.error(error.what());

@@ -4,6 +4,7 @@
 #include <opencv2/dnn.hpp>
 
 #include "framework/onnx/onnx_models.h"
+#include "framework/shrink/small_models.h"
 
 namespace lacuna {
 namespace {
@@ -46,6 +47,23 @@ TEST(OpenCv, RunsAConvolutionalNetwork) {
       " {type: max_pool, kernel: 2}, {type: conv2d, out_channels: 8, kernel: 3, groups: 2, stride: "
       "2},\n tanh, {type: avg_pool, kernel: 2}, flatten, {type: linear, out_features: 10}]",
       {3, 20, 20});
+}
+
+TEST(OpenCv, RunsModelsThatWereMadeSmaller) {
+  for (const shrink_tests::SmallModel& small : shrink_tests::small_models()) {
+    const std::string name = small.name;
+    if (name != "flatten" && name != "concatenation" && name != "padded_shortcuts" &&
+        name != "wide") {
+      continue;
+    }
+    shrink_tests::Cut cut(small);
+    const auto smaller = cut.build(small.example);
+    const TemporaryFolder folder;
+    export_onnx(*smaller, small.example, {}, folder / "model.onnx");
+    const Batch batch = onnx_tests::make_batch(4, small.example, 0);
+    onnx_tests::expect_near(run_in_opencv(folder / "model.onnx", batch.inputs),
+                            onnx_tests::outputs_of(*smaller, batch), name);
+  }
 }
 
 TEST(OpenCv, RunsAResNet) {

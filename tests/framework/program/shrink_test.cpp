@@ -135,6 +135,25 @@ TEST_F(Shrink, ChangesOneValueOfASectionOfTheRun) {
   EXPECT_EQ(optimizer.required<std::string>("type"), before.required<std::string>("type"));
 }
 
+TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
+  const std::string hidden =
+      "model=[flatten, {type: linear, name: fc1, out_features: 16}, relu, {type: linear, name: "
+      "fc2, out_features: 16}, relu, {type: linear, name: fc3, out_features: 10}]";
+  const auto sparsity = [](const std::string& pattern) {
+    return "sparsity={algorithm: static, sparsity: 0.5, param_filter: fc2.weight, pattern: " +
+           pattern + "}";
+  };
+  ASSERT_EQ(train({"--set", hidden, "--set", sparsity("{type: nm, n: 2, m: 4}")}).code, 0);
+  const Ended ended = shrink("small", {"--to", "flops=0.5"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("fc2.weight has no longer the pattern 2:4"));
+  const StateDict before = state("small");
+  const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir("small")});
+  ASSERT_EQ(on.code, 0) << on.err;
+  EXPECT_EQ(state("small").get<ByteArray>("model/fc2.weight_mask"),
+            before.get<ByteArray>("model/fc2.weight_mask"));
+}
+
 TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   ASSERT_EQ(train().code, 0);
   expect_refused({}, 2, "shrink needs --to flops=F, or a CONFIG file");

@@ -125,6 +125,11 @@ const std::vector<Variant>& variants() {
       {"Saliency",
        {"sparsity={algorithm: saliency, update: {freq: 3}, "
         "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
+      {"StructuredByBudget",
+       {"sparsity={algorithm: structured, to: {flops: 0.4}, update: {freq: 3}}"}},
+      {"StructuredBySaliency",
+       {"sparsity={algorithm: structured, criterion: saliency, sparsity: 0.6, "
+        "update: {freq: 5}, layout: csr}"}},
       {"AcDc", {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}},
       {"Group",
        {"sparsity=[{algorithm: snip, sparsity: 0.8, param_filter: fc1.weight}, "

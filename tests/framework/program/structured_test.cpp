@@ -1,0 +1,182 @@
+// `sparsity: {algorithm: structured}`: units masked while a run trains, and removed afterwards.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kImages = R"(
+data: {type: colour_glyphs, train_size: 64, test_size: 20}
+model: {type: cifar_resnet, depth: 8, num_labels: 10}
+optimizer: {type: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}
+train: {epochs: 2, batch_size: 8, threads: 1, eval_every: null}
+)";
+
+class StructuredRun : public RunFixture {
+ protected:
+  Ended train_with(const std::string& keys, const std::string& name = "run",
+                   std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--set", "sparsity={algorithm: structured, " + keys + "}"});
+    return train(more, name);
+  }
+  void expect_refused(const std::string& keys, const std::string& words) {
+    const Ended ended = train_with(keys, "refused");
+    EXPECT_EQ(ended.code, 2) << keys;
+    EXPECT_THAT(ended.err, HasSubstr(words)) << keys;
+    EXPECT_FALSE(std::filesystem::exists(run_dir("refused")));
+  }
+  StateDict state(const std::string& name = "run") const {
+    return find_checkpoint(run_dir(name)).read().state;
+  }
+  // Of a weight's mask: rows (or columns) with an element.
+  static int64_t lines(const StateDict& state, const std::string& weight, bool rows) {
+    const auto& mask = state.get<ByteArray>("model/" + weight + "_mask");
+    const int64_t columns = mask.shape.numel() / mask.shape[0];
+    std::vector<int> has_element(static_cast<size_t>(rows ? mask.shape[0] : columns));
+    for (int64_t i = 0; i < mask.shape.numel(); ++i) {
+      if (mask.values[static_cast<size_t>(i)] == 0) continue;
+      has_element[static_cast<size_t>(rows ? i / columns : i % columns)] = 1;
+    }
+    return std::count(has_element.begin(), has_element.end(), 1);
+  }
+  // What `shrink --method dead` makes of a run gives the same losses.
+  void expect_removed_without_change(const std::string& from) {
+    const Ended ended = run_lacuna({"shrink", run_dir(from), "--method", "dead", "--run-dir",
+                                    run_dir(from + "-small"), "--last"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const Config report = load_yaml(run_dir(from + "-small") + "/shrink.json");
+    for (const Config& before : report.at("before").at("splits").items()) {
+      for (const Config& after : report.at("after").at("splits").items()) {
+        if (before.peek("split").text() != after.peek("split").text()) continue;
+        EXPECT_NEAR(before.required<double>("loss"), after.required<double>("loss"), 2e-5);
+        EXPECT_EQ(before.required<double>("accuracy"), after.required<double>("accuracy"));
+      }
+    }
+  }
+};
+
+TEST_F(StructuredRun, MasksWholeUnitsToTheBudgetAndShrinkRemovesThem) {
+  const Ended ended = train_with("to: {flops: 0.5}, update: {freq: 2}, layout: masked");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const StateDict masked = state();
+  EXPECT_EQ(lines(masked, "fc1.weight", true), 6);
+  EXPECT_EQ(lines(masked, "fc2.weight", false), 6);
+  EXPECT_EQ(summary(run_dir()).required<double>("inference_flops"), 2.0 * 6 * (784 + 10));
+  expect_removed_without_change("run");
+  const Config layers = load_yaml(run_dir("run-small") + "/config.yaml").at("model").at("layers");
+  EXPECT_EQ(layers.items()[1].required<int64_t>("out_features"), 6);
+  const Config small = load_yaml(run_dir("run-small") + "/config.yaml");
+  EXPECT_TRUE(small.get("sparsity").is_null());
+  EXPECT_FALSE(state("run-small").contains("model/fc1.weight_mask"));
+  const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir("run-small")});
+  EXPECT_EQ(on.code, 0) << on.err;
+}
+
+TEST_F(StructuredRun, RemovesChannelsThatResidualsShare) {
+  write_text(config(), kImages);
+  for (const std::string criterion : {"magnitude", "saliency"}) {
+    const Ended ended =
+        train_with("to: {parameters: 0.5}, update: {freq: 3}, criterion: " + criterion, criterion);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const auto part = [&](const char* key) {
+      const Config report = summary(run_dir(criterion));
+      return report.required<double>(key) / report.required<double>("dense_" + std::string(key));
+    };
+    EXPECT_LT(part("inference_flops"), 0.95);
+    expect_removed_without_change(criterion);
+    const Config costs = load_yaml(run_dir(criterion + "-small") + "/shrink.json").at("costs");
+    EXPECT_GT(costs.at("parameters").required<double>("before"),
+              costs.at("parameters").required<double>("after"));
+  }
+}
+
+TEST_F(StructuredRun, MasksPartsOfTheUnitsByASchedule) {
+  const Ended ended = train_with("sparsity: 0.75, update: {steps: [5, 10, 15]}, layout: masked");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(lines(state(), "fc1.weight", true), 3);
+  std::vector<int64_t> counts;
+  for (const Config& event : events(run_dir())) {
+    if (event.peek("split").text() != "update" || event.peek("parameter").text() != "fc1.weight") {
+      continue;
+    }
+    counts.push_back(event.required<int64_t>("nnz") / 784);
+  }
+  EXPECT_EQ(counts, (std::vector<int64_t>{4, 3, 3}));
+}
+
+TEST_F(StructuredRun, IsTheSameWithAnyNumberOfThreads) {
+  for (const std::string threads : {"1", "3"}) {
+    const Ended ended = train_with("criterion: saliency, to: {flops: 0.4}, update: {freq: 2}",
+                                   threads, {"--set", "train.threads=" + threads});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  EXPECT_EQ(differences(state("1"), state("3")), std::vector<std::string>{});
+}
+
+TEST_F(StructuredRun, MasksUnitsOnWhichNothingDepended) {
+  write_text(config(), R"(
+data: {type: glyphs, train_size: 100, test_size: 30}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 12, init: zeros}
+  - relu
+  - {type: linear, name: fc2, out_features: 10}
+optimizer: {type: sgd, lr: 0.01}
+train: {steps: 6, batch_size: 10, threads: 1}
+)");
+  const Ended ended =
+      train_with("criterion: dead, keep_at_least: 0.25, layout: masked, update: {steps: [4]}");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(lines(state(), "fc1.weight", true), 3);  // all are dead, and a quarter stays
+}
+
+TEST_F(StructuredRun, IsPlannedAndSwept) {
+  const std::vector<std::string> keys{
+      "--set", "sparsity={algorithm: structured, to: {flops: 0.5}, update: {freq: 2}}"};
+  std::vector<std::string> plan{"plan", config(), "--json"};
+  plan.insert(plan.end(), keys.begin(), keys.end());
+  const Ended planned = run_lacuna(plan);
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("structured"));
+  std::vector<std::string> sweep{"sweep",          config(), "--run-dir",
+                                 run_dir("sweep"), "--over", "sparsity.to.flops=0.5,0.3",
+                                 "--jobs",         "1"};
+  sweep.insert(sweep.end(), keys.begin(), keys.end());
+  const Ended swept = run_lacuna(sweep);
+  EXPECT_EQ(swept.code, 0) << swept.err;
+}
+
+TEST_F(StructuredRun, RefusesByName) {
+  expect_refused("sparsity: 0.5, pattern: {type: nm, n: 2, m: 4}",
+                 "structured takes no `pattern`: it masks whole units");
+  expect_refused("sparsity: 0.5, param_filter: fc1.weight", "structured takes no `param_filter`");
+  expect_refused("sparsity: 0.5, drop_fraction: 0.3", "structured takes no `drop_fraction`");
+  expect_refused("to: {time: 0.5}", "training cannot aim at a time");
+  expect_refused("to: {bytes: 0.5}", "there is no budget 'bytes'");
+  expect_refused("to: {flops: 0.5}, sparsity: 0.9", "give one of them");
+  expect_refused("to: {flops: 0.01}",
+                 "flops of 0.01 cannot be met: 0.167 is left where every layer keeps what "
+                 "keep_at_least (0.1) asks for");
+  expect_refused("sparsity: 0.5, keep_at_least: 0.75", "cannot be met");
+  expect_refused("sparsity: 0.5, layers: fc2",
+                 "no unit of layer 'fc2' can be removed: it is an output of the model");
+  expect_refused("sparsity: 0.5, layers: fc9", "'fc9' matches no layer that gives units");
+  expect_refused("sparsity: 0.5, criterion: error", "expected magnitude, saliency or dead");
+  expect_refused("criterion: dead, sparsity: 0.5", "leave it out");
+  expect_refused("update: {freq: 2}", "structured needs `sparsity`");
+  const Ended ended = train_with("sparsity: 0.5", "refused", {"--set", "model.4.trainable=false"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("'fc2.weight', which takes it, is frozen"));
+}
+
+}  // namespace
+}  // namespace lacuna
