@@ -26,6 +26,15 @@ thread_local std::function<void(const NodeRun&)> trace;
 struct Pending {
   std::shared_ptr<Node> node;
   Tensor gradient;
+  Tensor second = {};  // to be added to the gradient by a node that takes two
+
+  void add(const Tensor& more) {
+    if (second.defined()) join();
+    const bool keeps_two =
+        gradient.defined() && node->takes_two(gradient) && gradient.shape() == more.shape();
+    keeps_two ? void(second = more) : add_gradient(gradient, more);
+  }
+  void join() { add_gradient(gradient, std::exchange(second, Tensor())); }
 };
 // By sequence, largest first.
 using WorkList = std::map<uint64_t, Pending, std::greater<>>;
@@ -34,7 +43,7 @@ void deliver(const Variable& input, const Tensor& gradient, WorkList& work) {
   if (const auto& creator = input.creator()) {
     Pending& pending = work[creator->sequence()];
     pending.node = creator;
-    add_gradient(pending.gradient, gradient);
+    pending.add(gradient);
   } else {
     input.accumulate_gradient(gradient);
   }
@@ -49,6 +58,7 @@ void give_earlier(Node& node, WorkList& work) {
   const auto found = creator == nullptr ? work.end() : work.find(creator->sequence());
   if (found == work.end() || !found->second.gradient.defined()) return;
   if (found->second.gradient.shape() != input.shape()) return;  // an error that is found later
+  if (found->second.second.defined()) found->second.join();
   node.give_earlier(std::exchange(found->second.gradient, Tensor()));
 }
 
@@ -122,10 +132,11 @@ void backward(std::span<const Variable> outputs, std::span<const Tensor> grad_ou
   WorkList work;
   for (size_t i = 0; i < outputs.size(); ++i) deliver(outputs[i], grad_outputs[i], work);
   while (!work.empty()) {
-    const Pending next = std::move(work.begin()->second);
+    Pending next = std::move(work.begin()->second);
     work.erase(work.begin());
     const ShardScope shard(next.node->shard());
     give_earlier(*next.node, work);
+    if (next.second.defined()) next.node->give_second(std::move(next.second));
     const std::vector<Tensor> gradients = run(*next.node, next.gradient);
     const std::vector<Variable> inputs = next.node->inputs();
     if (const Tensor left = next.node->take_earlier(); left.defined()) {

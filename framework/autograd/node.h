@@ -24,12 +24,17 @@ class Node {
   /// The op's name, as in "linear".
   virtual std::string_view name() const = 0;
   /// Gradients of the inputs from the gradient of the output: one per input, in their shapes,
-  /// undefined where `needs` is false or where the node has delivered it itself (to a weight).
+  /// undefined where `needs` is false or where the node has delivered it itself (to a weight). If
+  /// the gradient of the output is unique, its storage may be written over.
   virtual std::vector<Tensor> backward(const Tensor& grad_output) = 0;
   /// Whether `backward` can add its gradient of the first input to what that input's other users
   /// have left, which it then takes (`take_earlier`): one pass less. Where it takes it, gradient 0
   /// is the sum.
   virtual bool adds_to_first() const { return false; }
+  /// Whether `backward` can take the gradient of the output as two tensors of its shape, of which
+  /// this is the first, and whose sum it is: one pass less where two users have left a gradient.
+  /// The other is `take_second`.
+  virtual bool takes_two(const Tensor& /*first*/) const { return false; }
   /// The tensors saved for backward: freed by the engine once the node has run.
   virtual std::vector<Tensor*> saved() { return {}; }
 
@@ -51,6 +56,9 @@ class Node {
   /// and what of it `backward` did not take.
   void give_earlier(Tensor gradient) { earlier_ = std::move(gradient); }
   Tensor take_earlier() { return std::exchange(earlier_, Tensor()); }
+  /// What is to be added to the gradient of the output; undefined: nothing.
+  void give_second(Tensor gradient) { second_ = std::move(gradient); }
+  Tensor take_second() { return std::exchange(second_, Tensor()); }
 
  private:
   template <class Op, class... Saved>
@@ -61,7 +69,7 @@ class Node {
   uint64_t sequence_;
   int64_t shard_;
   bool released_ = false;
-  Tensor earlier_;
+  Tensor earlier_, second_;
 };
 
 /// A place in the order of creation for a node that is made later: after all nodes there are, and

@@ -39,6 +39,10 @@ Tensor in_order_of(const Tensor& images, const Tensor& other) {
   return reordered(images, other.order());
 }
 
+Tensor in_order_of_defined(const Tensor& x, const Tensor& other) {
+  return x.defined() ? in_order_of(images_of(x), other) : Tensor();
+}
+
 std::vector<float> floats(const std::vector<double>& values) {
   return std::vector<float>(values.begin(), values.end());
 }
@@ -87,23 +91,28 @@ struct BatchNormNode final : Node {
         of(norm.of) {}
   std::string_view name() const override { return "batch_norm"; }
   std::vector<Tensor*> saved() override { return {&x, &passed}; }
+  bool adds_to_first() const override { return true; }
+  // What has to be converted is converted once.
+  bool takes_two(const Tensor& first) const override { return first.order() == x.order(); }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
-    const Tensor dy = in_order_of(images_of(grad_output), x);
     const auto n = static_cast<double>(x.shape().numel()) / static_cast<double>(mean.size());
     const auto slopes = [&](size_t channel, double sum_g, double sum_gn) {
       return slopes_of(*this, channel, sum_g, sum_gn, of, n);
     };
+    ImageNormInputs in{.passed = passed, .x = x, .needs_g = needs(3)};
+    const bool is_own = grad_output.unique();
+    in.dy = in_order_of(images_of(grad_output), x);
+    in.may_write_dy = is_own || !in.dy.shares_storage_with(grad_output);
+    in.more_dy = in_order_of_defined(take_second(), x);
+    in.earlier = in_order_of_defined(take_earlier(), x);
+    const ImageNormGradient found =
+        norm_gradient(in, floats(mean), floats(inverse_deviation), slopes);
     std::vector<Tensor> gradients(4);
-    Tensor dx, g;
-    const bool needs_masked = needs(3) && passed.defined();
-    const NormGradientSums sums =
-        norm_gradient(dy, passed, x, floats(mean), floats(inverse_deviation), slopes, dx,
-                      needs_masked ? &g : nullptr);
-    gradients[0] = dx.viewed_as(inputs()[0].shape());
-    if (needs(1)) gradients[1] = tensor_of(sums.gx);  // dw = Σ g n   [channels]
-    if (needs(2)) gradients[2] = tensor_of(sums.g);   // db = Σ g     [channels]
-    if (needs(3)) gradients[3] = (needs_masked ? g : dy).viewed_as(inputs()[3].shape());
+    gradients[0] = found.dx.viewed_as(inputs()[0].shape());
+    if (needs(1)) gradients[1] = tensor_of(found.sums.gx);  // dw = Σ g n   [channels]
+    if (needs(2)) gradients[2] = tensor_of(found.sums.g);   // db = Σ g     [channels]
+    if (needs(3)) gradients[3] = found.g.viewed_as(inputs()[3].shape());
     return gradients;
   }
 

@@ -52,15 +52,22 @@ struct Run {
 constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
 constexpr int64_t kSlabsAtOnce = 2;
 
+// Calls `visit(first, end)` for the outputs of each row of cells in a part's first tile.
+template <class Visit>
+void for_each_first_outputs(const BlockStream& s, const CsrBlock& part, const Visit& visit) {
+  const int64_t rows = s.cell.unit_rows();
+  csr_for_each_first_row(s.cells, part, [&](int64_t row) { visit(row * rows, (row + 1) * rows); });
+}
+
 // `lanes`: BatchLanes of the rows, or null.
 void reference_gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy,
                               const float* x, int64_t batch, bool accumulate, float* gradient,
                               float* lanes) {
-  const int64_t first_row = block.first_row * s.cell.unit_rows(),
-                end_row = block.end_row * s.cell.unit_rows();
-  for (int64_t first = 0; lanes != nullptr && first < batch; first += kSlabWidth) {
-    reference::add_to_lanes(dy + first * s.rows(), first_row, end_row,
-                            std::min(kSlabWidth, batch - first), lanes);
+  for (int64_t slab = 0; lanes != nullptr && slab < batch; slab += kSlabWidth) {
+    for_each_first_outputs(s, block, [&](int64_t first, int64_t end) {
+      reference::add_to_lanes(dy + slab * s.rows(), first, end, std::min(kSlabWidth, batch - slab),
+                              lanes);
+    });
   }
   reference::block_gradient_block(s, block, dy, x, batch, accumulate, gradient);
 }
@@ -294,9 +301,11 @@ void run_cells(const PatternShape& cell, const Run& run) {
 }
 
 // The rows of a tile over the run's slabs.
-HWY_INLINE void run_tile(const BlockStream& s, const CsrTile& tile, float* gradient, Run run) {
+HWY_INLINE void run_tile(const BlockStream& s, const CsrBlock& block, const CsrTile& tile,
+                         float* gradient, Run run) {
   for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
-    const CsrGroup& group = s.cells.groups[static_cast<size_t>(g)];
+    const CsrGroup group = block.clipped(s.cells.groups[static_cast<size_t>(g)]);
+    if (group.rows == 0) continue;
     run.gradient = gradient + group.first_value * s.cell.unit_size();
     run.rows = s.cells.rows_in_order.data() + group.first_row;
     run.offsets = s.cells.offsets.data() + group.first_value;
@@ -326,7 +335,7 @@ void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy
       run.lanes = tile.first_column == 0 ? lanes : nullptr;  // all rows are in the first tile
       run.next_slabs =
           tile.first_column == 0 ? std::min(kSlabsAtOnce, slabs - slab - run.slabs) : 0;
-      run_tile(s, tile, gradient, run);
+      run_tile(s, block, tile, gradient, run);
     }
   }
 }
@@ -355,17 +364,17 @@ void block_gradient(const BlockStream& s, const float* dy, const float* x, int64
   if (batch == 0 && !adds) std::fill_n(gradient, s.nnz(), 0.0f);
   const auto run =
       use_reference_kernels() ? reference_gradient_block : HWY_DYNAMIC_DISPATCH(gradient_block);
-  const int64_t parts = csr_gradient_parts(s.cells, s.cell.unit_size() * batch);
+  const int64_t parts = csr_gradient_parts(s.cells, s.cell.unit_size() * batch, s.cell.unit_rows());
   BatchLanes sums(dy_sums, s.rows());
   parallel_blocks(static_cast<int64_t>(s.cells.blocks.size()) * parts, [&](int64_t unit) {
+    const CsrBlock& block = s.cells.blocks[static_cast<size_t>(unit / parts)];
     const CsrBlock part =
-        csr_part(s.cells.blocks[static_cast<size_t>(unit / parts)], unit % parts, parts);
-    const bool is_first = part.first_tile < part.end_tile &&
-                          s.cells.tiles[static_cast<size_t>(part.first_tile)].first_column == 0;
-    const int64_t first = part.first_row * s.cell.unit_rows(),
-                  end = part.end_row * s.cell.unit_rows();
-    run(s, part, dy, x, batch, adds, gradient, is_first ? sums.begin(first, end) : nullptr);
-    if (is_first) sums.end(first, end);
+        parts == 1 ? block : csr_part(s.cells, block, unit % parts, parts, CsrCutAt::Groups);
+    float* lanes = nullptr;
+    for_each_first_outputs(s, part,
+                           [&](int64_t first, int64_t end) { lanes = sums.begin(first, end); });
+    run(s, part, dy, x, batch, adds, gradient, lanes);
+    for_each_first_outputs(s, part, [&](int64_t first, int64_t end) { sums.end(first, end); });
   });
 }
 

@@ -9,12 +9,14 @@
 
 namespace lacuna::reference {
 
-/// Calls `visit(row, column, value index)` for each nonzero in a tile of cells.
+/// Calls `visit(row, column, value index)` for each nonzero in a tile of cells that is in the
+/// block.
 template <class Visit>
-void block_for_each(const BlockStream& s, const CsrTile& tile, const Visit& visit) {
+void block_for_each(const BlockStream& s, const CsrBlock& block, const CsrTile& tile,
+                    const Visit& visit) {
   const int64_t rows = s.cell.unit_rows(), columns = s.cell.unit_columns();
   for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
-    const CsrGroup& group = s.cells.groups[static_cast<size_t>(g)];
+    const CsrGroup group = block.clipped(s.cells.groups[static_cast<size_t>(g)]);
     for (int64_t i = 0; i < group.rows * group.length; ++i) {
       const int64_t row =
           s.cells.rows_in_order[static_cast<size_t>(group.first_row + i / group.length)];
@@ -44,7 +46,7 @@ inline void block_product_at(const BlockStream& s, const CsrBlock& block, const 
       y[r * at.y_stride + e * at.y_step] = bias == nullptr ? 0.0f : bias[r];
     }
     for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
-      block_for_each(s, s.cells.tiles[static_cast<size_t>(t)],
+      block_for_each(s, block, s.cells.tiles[static_cast<size_t>(t)],
                      [&](int64_t row, int64_t column, int64_t value) {
                        y[row * at.y_stride + e * at.y_step] +=
                            values[value] * x[column * at.x_stride + e * at.x_step];
@@ -83,7 +85,7 @@ inline void block_input_gradient_at(const BlockStream& s, int64_t column_tile, c
     }
     for (uint32_t i = s.tile_begin[static_cast<size_t>(column_tile)];
          i < s.tile_begin[static_cast<size_t>(column_tile) + 1]; ++i) {
-      block_for_each(s, s.cells.tiles[s.tile_order[i]],
+      block_for_each(s, CsrBlock(), s.cells.tiles[s.tile_order[i]],
                      [&](int64_t row, int64_t column, int64_t value) {
                        dx[column * at.x_stride + e * at.x_step] +=
                            values[value] * dy[row * at.y_stride + e * at.y_step];
@@ -96,14 +98,15 @@ inline void block_gradient_at(const BlockStream& s, const CsrBlock& block, const
                               const float* x, int64_t width, bool accumulate, float* gradient,
                               const Strides& at) {
   for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
-    block_for_each(
-        s, s.cells.tiles[static_cast<size_t>(t)], [&](int64_t row, int64_t column, int64_t value) {
-          float sum = accumulate ? gradient[value] : 0.0f;
-          for (int64_t e = 0; e < width; ++e) {
-            sum += dy[row * at.y_stride + e * at.y_step] * x[column * at.x_stride + e * at.x_step];
-          }
-          gradient[value] = sum;
-        });
+    block_for_each(s, block, s.cells.tiles[static_cast<size_t>(t)],
+                   [&](int64_t row, int64_t column, int64_t value) {
+                     float sum = accumulate ? gradient[value] : 0.0f;
+                     for (int64_t e = 0; e < width; ++e) {
+                       sum += dy[row * at.y_stride + e * at.y_step] *
+                              x[column * at.x_stride + e * at.x_step];
+                     }
+                     gradient[value] = sum;
+                   });
   }
 }
 

@@ -13,7 +13,9 @@
 // contiguous multiply-adds in all three products.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,6 +47,21 @@ struct CsrTile {
 struct CsrBlock {
   int64_t first_row = 0, end_row = 0;
   int64_t first_tile = 0, end_tile = 0;
+  /// Of CsrStream::rows_in_order: a part of a block (csr_part) has these entries of its tiles
+  /// alone.
+  int64_t first_entry = 0, end_entry = std::numeric_limits<int64_t>::max();
+
+  bool is_part() const { return first_entry > 0 || end_entry < CsrBlock().end_entry; }
+  /// The group's rows that are in the block; of a part perhaps none.
+  CsrGroup clipped(CsrGroup group) const {
+    const auto rows = int64_t{group.rows};
+    const int64_t first = std::clamp<int64_t>(first_entry - group.first_row, 0, rows);
+    const int64_t end = std::clamp(end_entry - group.first_row, first, rows);
+    group.first_row += first;
+    group.first_value += first * group.length;
+    group.rows = static_cast<int32_t>(end - first);
+    return group;
+  }
 };
 
 struct CsrStream {
@@ -74,13 +91,18 @@ struct CsrCut {
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                      std::span<const uint32_t> column_of, const CsrCut& cut);
 
-/// How many parts, by tiles, a gradient at the nonzeros is to be cut into in each block, where the
-/// blocks alone are too few for the threads: each part has work for some 100 µs at least.
-/// `multiplied`: multiplications of each nonzero. Each value is computed by one part whole, so that
-/// numbers do not depend on the parts, which may follow the threads therefore.
-int64_t csr_gradient_parts(const CsrStream& stream, int64_t multiplied);
-/// Part `part` of so many: the block's rows, and some of its tiles, none perhaps.
-CsrBlock csr_part(const CsrBlock& block, int64_t part, int64_t parts);
+/// How many parts a gradient at the nonzeros is to be cut into in each block, where the blocks
+/// alone are too few for the threads: each part has work for some 25 µs at least, and enough rows
+/// for what it reads. `multiplied`: multiplications of each nonzero; `rows_of_entry`: outputs of
+/// each row of the stream. Each value is computed by one part whole, so that numbers do not depend
+/// on the parts, which may follow the threads therefore.
+int64_t csr_gradient_parts(const CsrStream& stream, int64_t multiplied, int64_t rows_of_entry = 1);
+/// Where a block may be cut: between rows, of which pairs stay together, or between groups alone.
+enum class CsrCutAt { Rows, Groups };
+/// Part `part` of so many with about as many nonzeros each: some of the block's tiles, of which the
+/// first and the last perhaps in part; or nothing.
+CsrBlock csr_part(const CsrStream& stream, const CsrBlock& block, int64_t part, int64_t parts,
+                  CsrCutAt cut_at);
 
 /// For each value in stream order its place among the nonzeros in row-major order. *Cost:* O(nnz).
 Array<uint32_t> csr_canonical_places(const CsrStream& stream, std::span<const int64_t> row_begin);
@@ -101,6 +123,21 @@ struct CsrTransposed {
 /// *Cost:* O(nnz + rows + columns) time; 6 bytes for each nonzero of the result, and at most 20
 /// in addition.
 CsrTransposed csr_transposed(const CsrStream& stream);
+
+/// The rows whose segment in the first column's tile, which all rows have, is in the part of a
+/// block.
+template <class Visit>
+void csr_for_each_first_row(const CsrStream& stream, const CsrBlock& part, const Visit& visit) {
+  if (part.first_tile == part.end_tile) return;
+  const CsrTile& tile = stream.tiles[static_cast<size_t>(part.first_tile)];
+  if (tile.first_column > 0) return;
+  for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+    const CsrGroup group = part.clipped(stream.groups[static_cast<size_t>(g)]);
+    for (int64_t i = group.first_row; i < group.first_row + group.rows; ++i) {
+      visit(static_cast<int64_t>(stream.rows_in_order[static_cast<size_t>(i)]));
+    }
+  }
+}
 
 /// The row of each stored row segment of a tile in turn: `visit(row, first_value, first_column,
 /// length)`.

@@ -22,7 +22,8 @@ void reference_gradient_block(const CsrStream& s, const CsrBlock& block, const f
                               const float* x, int64_t width, bool accumulate, float* gradient,
                               float* lanes, bool prefetch_next) {
   if (lanes != nullptr) {
-    reference::add_to_lanes(dy, block.first_row, block.end_row, width, lanes);
+    csr_for_each_first_row(
+        s, block, [&](int64_t row) { reference::add_to_lanes(dy, row, row + 1, width, lanes); });
   }
   reference::csr_gradient_block(s, block, dy, x, width, accumulate, gradient, prefetch_next);
 }
@@ -224,11 +225,11 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
   const int64_t parts = csr_gradient_parts(s, batch);
   BatchLanes sums(dy_sums, s.rows);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()) * parts, [&](int64_t unit) {
+    const CsrBlock& block = s.blocks[static_cast<size_t>(unit / parts)];
     const CsrBlock part =
-        csr_part(s.blocks[static_cast<size_t>(unit / parts)], unit % parts, parts);
-    const bool is_first = part.first_tile < part.end_tile &&
-                          s.tiles[static_cast<size_t>(part.first_tile)].first_column == 0;
-    float* lanes = is_first ? sums.begin(part.first_row, part.end_row) : nullptr;
+        parts == 1 ? block : csr_part(s, block, unit % parts, parts, CsrCutAt::Rows);
+    float* lanes = nullptr;
+    csr_for_each_first_row(s, part, [&](int64_t row) { lanes = sums.begin(row, row + 1); });
     int64_t slab = 0;
     for (; by_two && slab + 2 <= full_slabs; slab += 2) {
       run_two(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
@@ -239,7 +240,7 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
           std::min(kSlabWidth, batch - slab * kSlabWidth), adds || slab > 0, gradient, lanes,
           slab + 1 < slabs);
     }
-    if (is_first) sums.end(part.first_row, part.end_row);
+    csr_for_each_first_row(s, part, [&](int64_t row) { sums.end(row, row + 1); });
   });
 }
 

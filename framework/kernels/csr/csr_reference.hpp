@@ -12,7 +12,7 @@ void csr_for_each_nonzero(const CsrStream& s, const CsrBlock& block, const Visit
   for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
     const CsrTile& tile = s.tiles[static_cast<size_t>(t)];
     for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
-      const CsrGroup& group = s.groups[static_cast<size_t>(g)];
+      const CsrGroup group = block.clipped(s.groups[static_cast<size_t>(g)]);
       for (int64_t i = 0; i < group.rows; ++i) {
         const int64_t row = s.rows_in_order[static_cast<size_t>(group.first_row + i)];
         for (int64_t k = 0; k < group.length; ++k) {

@@ -204,20 +204,60 @@ CsrStream build(int64_t rows, int64_t columns, std::span<const int64_t> row_begi
 
 }  // namespace
 
-int64_t csr_gradient_parts(const CsrStream& stream, int64_t multiplied) {
-  constexpr int64_t kUnitsOfThread = 2, kMultiplied = 1 << 22;
+int64_t csr_gradient_parts(const CsrStream& stream, int64_t multiplied, int64_t rows_of_entry) {
+  // A part reads a tile's activations of all slabs: what that takes, some twenty rows take.
+  constexpr int64_t kUnitsOfThread = 2, kMultiplied = 1 << 20, kRows = 32;
   const auto blocks = std::max<int64_t>(static_cast<int64_t>(stream.blocks.size()), 1);
   const int64_t wanted = num_threads() == 1 ? 1 : (kUnitsOfThread * num_threads() - 1) / blocks + 1;
   const int64_t worth = stream.nnz * multiplied / blocks / kMultiplied;
-  const int64_t tiles = static_cast<int64_t>(stream.tiles.size()) / blocks;
-  return std::max<int64_t>(std::min({wanted, worth, tiles}), 1);
+  const auto entries = static_cast<int64_t>(stream.rows_in_order.size());
+  return std::max<int64_t>(std::min({wanted, worth, entries * rows_of_entry / blocks / kRows}), 1);
 }
 
-CsrBlock csr_part(const CsrBlock& block, int64_t part, int64_t parts) {
-  const int64_t tiles = block.end_tile - block.first_tile;
+namespace {
+
+// The first entry of a part; of the one behind the last, the end of the block's.
+int64_t first_entry_of(const CsrStream& stream, const CsrBlock& block, int64_t part, int64_t parts,
+                       CsrCutAt cut_at) {
+  if (part == 0) return block.first_entry;
+  if (part == parts || block.first_tile == block.end_tile) return block.end_entry;
+  const auto of_tile = [&](int64_t tile) { return stream.tiles[static_cast<size_t>(tile)]; };
+  const std::span<const CsrGroup> groups =
+      std::span(stream.groups)
+          .subspan(static_cast<size_t>(of_tile(block.first_tile).first_group),
+                   static_cast<size_t>(of_tile(block.end_tile - 1).end_group -
+                                       of_tile(block.first_tile).first_group));
+  if (groups.empty()) return block.end_entry;
+  const auto end_of = [](const CsrGroup& g) { return g.first_value + g.rows * int64_t{g.length}; };
+  const int64_t first = groups.front().first_value;
+  const int64_t want = first + (end_of(groups.back()) - first) * part / parts;
+  for (const CsrGroup& group : groups) {
+    if (end_of(group) <= want) continue;
+    if (cut_at == CsrCutAt::Rows) {
+      return group.first_row + (want - group.first_value) / group.length / 2 * 2;
+    }
+    const bool is_behind = want - group.first_value > end_of(group) - want;
+    return group.first_row + (is_behind ? group.rows : 0);
+  }
+  return block.end_entry;
+}
+
+}  // namespace
+
+CsrBlock csr_part(const CsrStream& stream, const CsrBlock& block, int64_t part, int64_t parts,
+                  CsrCutAt cut_at) {
   CsrBlock cut = block;
-  cut.first_tile = block.first_tile + tiles * part / parts;
-  cut.end_tile = block.first_tile + tiles * (part + 1) / parts;
+  cut.first_entry = first_entry_of(stream, block, part, parts, cut_at);
+  cut.end_entry = first_entry_of(stream, block, part + 1, parts, cut_at);
+  const auto is_empty = [&](int64_t tile) {
+    const CsrTile& at = stream.tiles[static_cast<size_t>(tile)];
+    for (int64_t g = at.first_group; g < at.end_group; ++g) {
+      if (cut.clipped(stream.groups[static_cast<size_t>(g)]).rows > 0) return false;
+    }
+    return true;
+  };
+  while (cut.first_tile < cut.end_tile && is_empty(cut.first_tile)) ++cut.first_tile;
+  while (cut.first_tile < cut.end_tile && is_empty(cut.end_tile - 1)) --cut.end_tile;
   return cut;
 }
 

@@ -61,13 +61,29 @@ struct NormSlopes {
 Tensor channel_affine_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
                                const std::vector<NormSlopes>& slopes, Tensor* dg);
 
-/// Both: the sums, and dx by what `slopes_of(channel, Σ g, Σ g (x − mean) / deviation)` makes of
-/// them. The second pass over a channel comes right after the first, which leaves it in the cache.
-NormGradientSums norm_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
-                               const std::vector<float>& mean,
-                               const std::vector<float>& inverse_deviation,
-                               const std::function<NormSlopes(size_t, double, double)>& slopes_of,
-                               Tensor& dx, Tensor* dg);
+/// What a normalization's gradient is computed from: tensors of one shape and order. Those that it
+/// may write over have zero borders.
+struct ImageNormInputs {
+  Tensor dy = {};       ///< of the output
+  Tensor more_dy = {};  ///< undefined: nothing; else added to dy. Written over if it is unique
+  Tensor passed = {};   ///< undefined, or a bit for each value, as above
+  Tensor x = {};        ///< of the normalization
+  Tensor earlier = {};  ///< undefined, or added to dx. Written over if it is unique
+  bool may_write_dy = false;
+  bool needs_g = false;  ///< whether g is an array of its own in the result
+};
+struct ImageNormGradient {
+  NormGradientSums sums;
+  Tensor dx, g;  ///< g: undefined where it was not asked for
+};
+
+/// The sums, and dx by what `slopes_of(channel, Σ g, Σ g (x − mean) / deviation)` makes of them.
+/// The second pass over a channel comes right after the first, which leaves it in the cache.
+/// *Cost:* one read of each input, a write of each result, and new arrays only where no input can
+/// be written.
+ImageNormGradient norm_gradient(const ImageNormInputs& inputs, const std::vector<float>& mean,
+                                const std::vector<float>& inverse_deviation,
+                                const std::function<NormSlopes(size_t, double, double)>& slopes_of);
 
 /// Sums of a channel's values, in an order that does not depend on the number of threads. *Shapes:*
 /// x [batch, channels, height, width] in any order → [channels].

@@ -15,25 +15,31 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// s += Σ g, q += Σ g (x − mean).
+// s += Σ g, q += Σ g (x − mean); dg = g, where it is there.
 void gradient_sums_run(const NormRun& run, const Lanes& mean, LaneSums& s, LaneSums& q) {
   add_lane_sums(
       run.count, s, q,
       [&](int v, int64_t i, int64_t n) HWY_ATTR {
         ask_ahead(run.dy, v, i);
+        if (run.more_dy != nullptr) ask_ahead(run.more_dy, v, i);
         ask_ahead(run.x, v, i);
-        return gradient_at(run, i, n);
+        const Vector g = gradient_at(run, i, n);
+        if (run.dg != nullptr) store_some(g, run.dg + i, n);
+        return g;
       },
       [&](int v, int64_t i, int64_t n, Vector g)
           HWY_ATTR { return hn::Mul(g, hn::Sub(load_some(run.x + i, n), lanes_at(mean, v))); });
+  clear_line_behind(run);
 }
 
-// into = a g + b x + c, dg = g.
+// into = a g + b x + c (+ added), dg = g.
 void affine_gradient_run(const NormRun& run, const Lanes& a, const Lanes& b, const Lanes& c) {
   for_each_vector(run.count, [&](int v, int64_t i, int64_t n) HWY_ATTR {
     const Vector g = gradient_at(run, i, n);
     const Vector rest = hn::MulAdd(lanes_at(b, v), load_some(run.x + i, n), lanes_at(c, v));
-    store_some(hn::MulAdd(lanes_at(a, v), g, rest), run.into + i, n);
+    Vector dx = hn::MulAdd(lanes_at(a, v), g, rest);
+    if (run.added != nullptr) dx = hn::Add(load_some(run.added + i, n), dx);
+    store_some(dx, run.into + i, n);
     if (run.dg != nullptr) store_some(g, run.dg + i, n);
   });
   clear_line_behind(run);
@@ -57,43 +63,57 @@ void gradient_sums_plainly(const NormRun& run, const Lanes& mean, LaneSums& s, L
     const double g = gradient_at(run, i);
     s[lane] += g;
     q[lane] += g * (static_cast<double>(run.x[i]) - mean[lane]);
+    if (run.dg != nullptr) run.dg[i] = static_cast<float>(g);
   }
+  clear_line_behind_plainly(run);
 }
 void affine_gradient_plainly(const NormRun& run, const Lanes& a, const Lanes& b, const Lanes& c) {
   for (int64_t i = 0; i < run.count; ++i) {
     const auto lane = static_cast<size_t>(i % kRunLanes);
     const float g = gradient_at(run, i);
-    run.into[i] = a[lane] * g + b[lane] * run.x[i] + c[lane];
+    const float dx = a[lane] * g + b[lane] * run.x[i] + c[lane];
+    run.into[i] = run.added == nullptr ? dx : run.added[i] + dx;
     if (run.dg != nullptr) run.dg[i] = g;
   }
   clear_line_behind_plainly(run);
 }
 
-// What both passes read, and the sums that the first one makes.
+// Arrays that one of the passes reads, or null.
+struct NormSources {
+  const float* x;
+  const float* dy;
+  const float* more_dy;
+  const uint8_t* passed;
+  const float* added;
+};
+// Those that it writes, or null.
+struct NormTargets {
+  float* dx = nullptr;
+  float* dg = nullptr;
+};
+
+// Both passes over some part of the channels, and the sums that the first one makes.
 class GradientPasses {
  public:
-  GradientPasses(const Tensor& dy, const Tensor& passed, const Tensor& x)
-      : runs_(x.shape(), x.order()),
-        tasks_(runs_),
-        sums_(runs_, tasks_),
-        x_(x.data(x.order())),
-        dy_(dy.data(x.order())),
-        passed_(passed.defined() ? reinterpret_cast<const uint8_t*>(passed.data()) : nullptr) {}
+  explicit GradientPasses(const Tensor& x)
+      : runs_(x.shape(), x.order()), tasks_(runs_), sums_(runs_, tasks_) {}
 
   const ImageRuns& runs() const { return runs_; }
   const ChannelTasks& tasks() const { return tasks_; }
   ChannelSums::Pair sums_of(int64_t channel) const { return sums_.of(channel); }
 
-  void sum(int64_t group, int64_t task, const std::vector<float>& mean) {
+  void sum(int64_t group, int64_t task, const std::vector<float>& mean, const NormSources& from,
+           const NormTargets& into) {
     const Lanes lanes = lanes_of(runs_, mean, group);
     sums_.sum(group, task, [&](int64_t part, LaneSums& s, LaneSums& q) {
-      runs_.for_each(group, part,
-                     [&](const ImageRuns::Run& run) { run_sums_(inputs(run), lanes, s, q); });
+      runs_.for_each(group, part, [&](const ImageRuns::Run& run) {
+        run_sums_(arrays(run, from, into), lanes, s, q);
+      });
     });
   }
 
-  void map(int64_t group, int64_t task, const std::vector<NormSlopes>& slopes, float* dx,
-           float* dg) const {
+  void map(int64_t group, int64_t task, const std::vector<NormSlopes>& slopes,
+           const NormSources& from, const NormTargets& into) const {
     Lanes a{}, b{}, c{};
     for (int64_t i = 0; i < kRunLanes; ++i) {
       const auto lane = static_cast<size_t>(i);
@@ -104,19 +124,22 @@ class GradientPasses {
     }
     for (int64_t part = tasks_.first(task); part < tasks_.first(task + 1); ++part) {
       runs_.for_each(group, part, [&](const ImageRuns::Run& run) {
-        NormRun arrays = inputs(run);
-        arrays.into = dx + run.begin;
-        arrays.dg = dg == nullptr ? nullptr : dg + run.begin;
-        run_map_(arrays, a, b, c);
+        run_map_(arrays(run, from, into), a, b, c);
       });
     }
   }
 
  private:
-  NormRun inputs(const ImageRuns::Run& run) const {
-    return {.x = x_ + run.begin,
-            .dy = dy_ + run.begin,
-            .passed = passed_ == nullptr ? nullptr : passed_ + run.bits,
+  static NormRun arrays(const ImageRuns::Run& run, const NormSources& from,
+                        const NormTargets& into) {
+    const auto at = [&](auto* array) { return array == nullptr ? nullptr : array + run.begin; };
+    return {.x = at(from.x),
+            .dy = at(from.dy),
+            .more_dy = at(from.more_dy),
+            .added = at(from.added),
+            .passed = from.passed == nullptr ? nullptr : from.passed + run.bits,
+            .into = at(into.dx),
+            .dg = at(into.dg),
             .count = run.count,
             .has_line_behind = run.has_line_behind};
   }
@@ -124,36 +147,40 @@ class GradientPasses {
   ImageRuns runs_;
   ChannelTasks tasks_;
   ChannelSums sums_;
-  const float* x_;
-  const float* dy_;
-  const uint8_t* passed_;
   decltype(&gradient_sums_plainly) run_sums_ =
       use_reference_kernels() ? gradient_sums_plainly : HWY_DYNAMIC_DISPATCH(gradient_sums_run);
   decltype(&affine_gradient_plainly) run_map_ =
       use_reference_kernels() ? affine_gradient_plainly : HWY_DYNAMIC_DISPATCH(affine_gradient_run);
 };
 
-// The arrays that a map fills: dx, and dg where it is asked for.
-struct Gradients {
-  Gradients(const Tensor& x, Tensor& dx_tensor, Tensor* dg_tensor) {
-    constexpr auto kPadding = Tensor::Padding::ZeroButBetweenRows;
-    dx_tensor = Tensor::empty(x.shape(), x.order(), kPadding);
-    dx = dx_tensor.mutable_data(x.order());
-    if (dg_tensor == nullptr) return;
-    *dg_tensor = Tensor::empty(x.shape(), x.order(), kPadding);
-    dg = dg_tensor->mutable_data(x.order());
-  }
-  float* dx;
-  float* dg = nullptr;
-};
+const float* data_of(const Tensor& tensor, Order order) {
+  return tensor.defined() ? tensor.data(order) : nullptr;
+}
+const uint8_t* bits_of(const Tensor& passed) {
+  return passed.defined() ? reinterpret_cast<const uint8_t*>(passed.data()) : nullptr;
+}
+
+Tensor empty_like(const Tensor& x) {
+  return Tensor::empty(x.shape(), x.order(), Tensor::Padding::ZeroButBetweenRows);
+}
+
+NormSources sources(const Tensor& dy, const Tensor& passed, const Tensor& x) {
+  return {.x = x.data(x.order()),
+          .dy = dy.data(x.order()),
+          .more_dy = nullptr,
+          .passed = bits_of(passed),
+          .added = nullptr};
+}
 
 }  // namespace
 
 NormGradientSums norm_gradient_sums(const Tensor& dy, const Tensor& passed, const Tensor& x,
                                     const std::vector<float>& mean,
                                     const std::vector<float>& inverse_deviation) {
-  GradientPasses passes(dy, passed, x);
-  passes.tasks().for_each([&](int64_t group, int64_t task) { passes.sum(group, task, mean); });
+  GradientPasses passes(x);
+  const NormSources from = sources(dy, passed, x);
+  passes.tasks().for_each(
+      [&](int64_t group, int64_t task) { passes.sum(group, task, mean, from, {}); });
   NormGradientSums result;
   for (size_t c = 0; c < mean.size(); ++c) {
     const auto [g, gx] = passes.sums_of(static_cast<int64_t>(c));
@@ -165,22 +192,68 @@ NormGradientSums norm_gradient_sums(const Tensor& dy, const Tensor& passed, cons
 
 Tensor channel_affine_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
                                const std::vector<NormSlopes>& slopes, Tensor* dg) {
-  const GradientPasses passes(dy, passed, x);
-  Tensor dx;
-  const Gradients into(x, dx, dg);
+  const GradientPasses passes(x);
+  const NormSources from = sources(dy, passed, x);
+  Tensor dx = empty_like(x);
+  NormTargets into{.dx = dx.mutable_data(x.order())};
+  if (dg != nullptr) {
+    *dg = empty_like(x);
+    into.dg = dg->mutable_data(x.order());
+  }
   passes.tasks().for_each(
-      [&](int64_t group, int64_t task) { passes.map(group, task, slopes, into.dx, into.dg); });
+      [&](int64_t group, int64_t task) { passes.map(group, task, slopes, from, into); });
   return dx;
 }
 
-NormGradientSums norm_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
-                               const std::vector<float>& mean,
-                               const std::vector<float>& inverse_deviation,
-                               const std::function<NormSlopes(size_t, double, double)>& slopes_of,
-                               Tensor& dx, Tensor* dg) {
-  GradientPasses passes(dy, passed, x);
-  const Gradients into(x, dx, dg);
-  NormGradientSums result{std::vector<double>(mean.size()), std::vector<double>(mean.size())};
+namespace {
+
+// Where g and dx go: each value is read before what takes its place is written.
+struct NormGradientArrays {
+  explicit NormGradientArrays(const ImageNormInputs& in) {
+    const bool has_more = in.more_dy.defined();
+    if (has_more || (in.needs_g && in.passed.defined())) {
+      g = in.may_write_dy ? in.dy : empty_like(in.x);
+    }
+    // What is written last is what was read last; what has to stay, stays.
+    if (in.earlier.defined() && in.earlier.unique()) {
+      dx = in.earlier;
+    } else if (!in.needs_g && g.defined()) {
+      dx = g;
+    } else if (!in.needs_g && in.may_write_dy) {
+      dx = in.dy;
+    } else if (has_more && in.more_dy.unique()) {
+      dx = in.more_dy;
+    } else {
+      dx = empty_like(in.x);
+    }
+  }
+  Tensor g;  // undefined: no array of its own
+  Tensor dx;
+};
+
+}  // namespace
+
+ImageNormGradient norm_gradient(
+    const ImageNormInputs& in, const std::vector<float>& mean,
+    const std::vector<float>& inverse_deviation,
+    const std::function<NormSlopes(size_t, double, double)>& slopes_of) {
+  NormGradientArrays arrays(in);
+  const Order order = in.x.order();
+  GradientPasses passes(in.x);
+  const bool keeps_g = arrays.g.defined();
+  NormSources of_sum = sources(in.dy, in.passed, in.x);
+  of_sum.more_dy = data_of(in.more_dy, order);
+  const NormTargets first{.dg = keeps_g ? arrays.g.mutable_data(order) : nullptr};
+  NormSources of_map =
+      keeps_g ? sources(arrays.g, Tensor(), in.x) : sources(in.dy, in.passed, in.x);
+  of_map.added = data_of(in.earlier, order);
+  const NormTargets second{.dx = arrays.dx.mutable_data(order)};
+  ImageNormGradient result{
+      .sums = {std::vector<double>(mean.size()), std::vector<double>(mean.size())},
+      .dx = arrays.dx,
+      .g = !in.needs_g ? Tensor()
+           : keeps_g   ? arrays.g
+                       : in.dy};
   std::vector<NormSlopes> slopes(mean.size());
   const auto conclude = [&](int64_t group) {
     for (int64_t lane = 0; lane < (passes.runs().has_channel_lanes() ? kRunLanes : 1); ++lane) {
@@ -188,25 +261,28 @@ NormGradientSums norm_gradient(const Tensor& dy, const Tensor& passed, const Ten
       if (channel >= passes.runs().channels()) break;
       const auto c = static_cast<size_t>(channel);
       const auto [g, gx] = passes.sums_of(channel);
-      result.g[c] = g;
-      result.gx[c] = gx * static_cast<double>(inverse_deviation[c]);
-      slopes[c] = slopes_of(c, result.g[c], result.gx[c]);
+      result.sums.g[c] = g;
+      result.sums.gx[c] = gx * static_cast<double>(inverse_deviation[c]);
+      slopes[c] = slopes_of(c, result.sums.g[c], result.sums.gx[c]);
     }
   };
+  const auto sum = [&](int64_t group, int64_t task) {
+    passes.sum(group, task, mean, of_sum, first);
+  };
   const auto map = [&](int64_t group, int64_t task) {
-    passes.map(group, task, slopes, into.dx, into.dg);
+    passes.map(group, task, slopes, of_map, second);
   };
   const int64_t groups = passes.tasks().groups(), tasks = passes.tasks().count();
   if (tasks == 1) {
     parallel_blocks(groups, [&](int64_t group) {
-      passes.sum(group, 0, mean);
+      sum(group, 0);
       conclude(group);
       map(group, 0);
     });
     return result;
   }
   for (int64_t group = 0; group < groups; ++group) {
-    parallel_blocks(tasks, [&](int64_t task) { passes.sum(group, task, mean); });
+    parallel_blocks(tasks, [&](int64_t task) { sum(group, task); });
     conclude(group);
     parallel_blocks(tasks, [&](int64_t task) { map(group, task); });
   }

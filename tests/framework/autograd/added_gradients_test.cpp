@@ -5,7 +5,9 @@
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/batch_norm.h"
 #include "lacuna/framework/autograd/ops/norm.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/core/shards.h"
@@ -93,6 +95,89 @@ TEST(AddedGradients, ABranchThatIsTheNormItselfSharesNothing) {
   std::vector<double> expected = test::convert<double>(alone.gradient().to_vector());
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += dy.to_vector()[i];
   EXPECT_LE(test::largest_error(leaf.gradient().to_vector(), expected), 1e-6);
+}
+
+// Takes the two gradients of its output as they are, or has the engine add them first.
+struct TwoNode final : Node {
+  TwoNode(bool takes_, int& seconds_) : takes(takes_), seconds(seconds_) {}
+  std::string_view name() const override { return "two"; }
+  bool takes_two(const Tensor&) const override { return takes; }
+  std::vector<Tensor> backward(const Tensor& dy) override {
+    Tensor sum = dy.clone();
+    const Tensor second = take_second();
+    seconds += second.defined() ? 1 : 0;
+    if (second.defined()) add_gradient(sum, second);
+    return {sum};
+  }
+  bool takes;
+  int& seconds;
+};
+
+TEST(AddedGradients, ANodeTakesTwoOfItsOutputOrTheEngineAdds) {
+  for (const bool takes : {true, false}) {
+    for (int users = 1; users <= 4; ++users) {
+      int seconds = 0;
+      const Variable x = Variable::leaf(Tensor::full({2}, 1.0f));
+      const Variable y = record<TwoNode>(x.value(), {x}, takes, seconds);
+      Variable total = scale(y, 1.0f);
+      for (int i = 1; i < users; ++i) total = total + scale(y, static_cast<float>(10 * i));
+      backward(sum(total));
+      EXPECT_EQ(seconds, takes && users > 1 ? 1 : 0);
+      EXPECT_EQ(x.gradient().to_vector()[1],
+                std::vector<float>({1, 11, 31, 61})[static_cast<size_t>(users - 1)]);
+    }
+  }
+}
+
+TEST(AddedGradients, ANodeThatAddsToItsInputsGetsTheSumOfTwo) {
+  int seconds = 0;
+  const Variable x = Variable::leaf(Tensor::full({2}, 1.0f));
+  const Variable y = record<TwoNode>(x.value(), {x}, true, seconds);
+  const Variable tripled = record<TripleNode>(y.value(), {y}, true);
+  backward(sum(tripled + scale(y, 5.0f) + scale(y, 7.0f)));
+  EXPECT_EQ(x.gradient().to_vector(), (std::vector<float>{15, 15}));
+}
+
+// Keeps the gradient that passes, so that nobody may write over it.
+struct HoldNode final : Node {
+  explicit HoldNode(std::vector<Tensor>& held_) : held(held_) {}
+  std::string_view name() const override { return "hold"; }
+  std::vector<Tensor> backward(const Tensor& dy) override {
+    held.push_back(dy);
+    return {dy};
+  }
+  std::vector<Tensor>& held;
+};
+Variable record_held(const Variable& x, std::vector<Tensor>& held) {
+  return record<HoldNode>(x.value(), {x}, held);
+}
+
+// Two residual blocks of batch normalizations, whose gradients are written over each other's: the
+// same as with every gradient held by someone else.
+TEST(AddedGradients, ThoseOfBatchNormsAreBitForBitTheSameWhoeverElseHoldsThem) {
+  const Shape shape{20, 3, 4, 5};
+  const auto norm = [](const Variable& x) {
+    return batch_norm(x, test::normal_tensor("weight", {3}), test::normal_tensor("bias", {3}),
+                      channel_moments(x), MomentsOf::Batch, {});
+  };
+  for (const Order order : {Order::RowMajor, Order::ImageSlabs, Order::ChannelBlocks}) {
+    std::vector<std::vector<float>> results[2];
+    for (const bool is_held : {false, true}) {
+      std::vector<Tensor> held;
+      const auto hold = [&](const Variable& x) { return is_held ? record_held(x, held) : x; };
+      const Variable leaf = Variable::leaf(test::normal_tensor("x", shape).to(order));
+      Variable x = hold(relu(norm(scale(leaf, 1.0f))));
+      for (int i = 0; i < 2; ++i) {
+        const Variable inner = hold(relu(norm(scale(x, 2.0f))));
+        x = hold(relu(norm(scale(inner, 0.5f)) + x));
+      }
+      const Tensor dy = test::normal_tensor("dy", shape);
+      backward(x, dy);
+      EXPECT_EQ(dy.to_vector(), test::normal_tensor("dy", shape).to_vector());
+      results[is_held] = {x.value().to_vector(), leaf.gradient().to_vector()};
+    }
+    EXPECT_EQ(results[0], results[1]);
+  }
 }
 
 // A sum that a norm computes, and the same sum computed for its own sake.

@@ -278,19 +278,23 @@ TEST(BlockProductsTest, SumsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(BlockProductsTest, TheGradientOfOneBlockOfRowsRunsOnSeveralThreadsByItsTiles) {
+TEST(BlockProductsTest, TheGradientOfOneBlockOfRowsRunsOnSeveralThreads) {
   for (const PatternShape& cell :
        {PatternShape::block(8, 1), PatternShape::block(4, 1), PatternShape::block(4, 4)}) {
-    const Problem p(cell, 480 / cell.unit_rows(), 1200 / cell.unit_columns(), 0.5, 130);
-    ASSERT_EQ(p.stream.cells.blocks.size(), 1u);
-    const int before = num_threads();
-    set_num_threads(1);
-    const std::vector<float> g = p.gradient(false);
-    set_num_threads(2);
-    internal::take_most_threads();
-    EXPECT_EQ(p.gradient(false), g);
-    EXPECT_EQ(internal::take_most_threads(), 2);
-    set_num_threads(before);
+    for (const int64_t columns : {120, 1200}) {  // one tile, by its groups, or several
+      const Problem p(cell, 480 / cell.unit_rows(), columns / cell.unit_columns(), 0.5, 130);
+      ASSERT_EQ(p.stream.cells.blocks.size(), 1u);
+      const int before = num_threads();
+      set_num_threads(1);
+      const std::vector<float> g = p.gradient(true);
+      for (const int threads : {2, 5}) {
+        set_num_threads(threads);
+        internal::take_most_threads();
+        EXPECT_EQ(p.gradient(true), g);
+        EXPECT_GT(internal::take_most_threads(), 1);
+      }
+      set_num_threads(before);
+    }
   }
 }
 

@@ -336,20 +336,6 @@ TEST(CsrProductsTest, TheGradientOfOneBlockOfRowsRunsOnSeveralThreadsByItsTiles)
   set_num_threads(before);
 }
 
-TEST(CsrStreamTest, PartsHaveEachTileOnce) {
-  const CsrBlock block{.first_row = 3, .end_row = 9, .first_tile = 5, .end_tile = 12};
-  for (const int64_t parts : {1, 2, 3, 7, 9}) {
-    int64_t next = block.first_tile;
-    for (int64_t i = 0; i < parts; ++i) {
-      const CsrBlock part = csr_part(block, i, parts);
-      EXPECT_EQ(part.first_tile, next);
-      next = part.end_tile;
-      EXPECT_EQ(part.end_row, block.end_row);
-    }
-    EXPECT_EQ(next, block.end_tile);
-  }
-}
-
 TEST(GatherTest, TakesValuesByPlace) {
   std::vector<float> into(3);
   gather(std::vector<float>{1, 2, 3, 4}, std::vector<uint32_t>{3, 0, 3}, into);
