@@ -50,7 +50,7 @@ namespace {
 HWY_EXPORT(gradient_sums_run);
 HWY_EXPORT(affine_gradient_run);
 
-// Scalar forms, for checking the rest.
+// Scalar forms, to check the vectorized ones.
 void gradient_sums_plainly(const NormRun& run, const Lanes& mean, LaneSums& s, LaneSums& q) {
   for (int64_t i = 0; i < run.count; ++i) {
     const auto lane = static_cast<size_t>(i % kRunLanes);
@@ -69,7 +69,7 @@ void affine_gradient_plainly(const NormRun& run, const Lanes& a, const Lanes& b,
   clear_line_behind_plainly(run);
 }
 
-// What both passes read, and the sums that the first one makes.
+// The inputs of both passes, and the sums that the first pass computes.
 class GradientPasses {
  public:
   GradientPasses(const Tensor& dy, const Tensor& passed, const Tensor& x)
@@ -133,7 +133,7 @@ class GradientPasses {
       use_reference_kernels() ? affine_gradient_plainly : HWY_DYNAMIC_DISPATCH(affine_gradient_run);
 };
 
-// The arrays that a map fills: dx, and dg where it is asked for.
+// The arrays that a map fills: dx, and dg on request.
 struct Gradients {
   Gradients(const Tensor& x, Tensor& dx_tensor, Tensor* dg_tensor) {
     constexpr auto kPadding = Tensor::Padding::ZeroButBetweenRows;
