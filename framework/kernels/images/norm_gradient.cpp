@@ -1,4 +1,4 @@
-// The gradient of a normalization with what followed it: sums by channel, and a map by them.
+// The gradient of a normalization and what follows it: sums by channel, then a map.
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 #include "lacuna/framework/kernels/images/channel_passes.hpp"
