@@ -116,7 +116,7 @@ Shape BatchNorm::output_shape(const Shape& input) const {
   return input;
 }
 
-// Nothing here makes it negative, but a file that values are read from may hold anything.
+// Training never makes it negative, but values read from a file may be anything.
 void BatchNorm::require_variance() const {
   const std::span<const float> variance = running_var_->storage();
   const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0.0f; });
@@ -141,7 +141,7 @@ std::optional<BatchNorm::Affine> BatchNorm::affine() const {
   return affine;
 }
 
-// Loading asks for it, too.
+// Loading calls this function too.
 StateDict BatchNorm::extra_state() const {
   if (!is_folded_) return {};
   throw StateError(
@@ -158,7 +158,7 @@ Variable BatchNorm::forward(const Variable& input) {
                       "for inference, and cannot be trained",
                       path()));
     }
-    // Rows are left as they are: in their own order of storage, too.
+    // Rows are not changed, nor is their storage order.
     return input.shape().rank() == 2 ? input : folded_batch_norm(input);
   }
   const Variable weight = weight_ != nullptr ? Variable::of(weight_) : Variable();
@@ -194,7 +194,7 @@ void BatchNorm::require_values(double values, const Shape& input) const {
 void BatchNorm::learn(const ChannelMoments& moments, double values) {
   if (!is_learning() || running_mean_ == nullptr) return;
   follow(*running_mean_, moments.mean, 1.0, options_.momentum);
-  // The running variance is that of a sample.
+  // The running variance is the unbiased variance of a sample.
   follow(*running_var_, moments.variance, values / (values - 1.0), options_.momentum);
 }
 

@@ -32,35 +32,35 @@ class BatchNorm final : public Module, public BatchUser {
   std::string_view type() const override { return "batch_norm"; }
   const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
-  /// Whether it normalizes by the moments of the batch while training, for which a channel needs
-  /// more than one value.
+  /// Whether training normalizes by the moments of the batch, which requires more than one value
+  /// per channel.
   bool needs_batch() const override { return trainable() || running_mean_ == nullptr; }
-  /// Null where the layer is not affine.
+  /// Null if the layer is not affine.
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }
   /// *Requires* running moments.
   const Tensor& running_mean() const { return *running_mean_; }
   const Tensor& running_var() const { return *running_var_; }
 
-  /// y = scale x + shift by channel: what the layer does when it evaluates, in double. Nothing
-  /// where it goes by the moments of each batch.
+  /// y = scale x + shift by channel: the function of the layer in evaluation, in double. Empty if
+  /// it normalizes by the moments of each batch.
   struct Affine {
     std::vector<double> scale, shift;
   };
   std::optional<Affine> affine() const;
-  /// Says that the layer before it does all this already: from now on its input is its output. It
-  /// is for inference alone then. *Errors:* StateError from training, saving and loading it.
+  /// States that the previous layer includes this function: from now on the output is the input.
+  /// For inference only. *Errors:* StateError from training, saving and loading it.
   void mark_folded() { is_folded_ = true; }
   bool is_folded() const { return is_folded_; }
   bool mixes_examples() const override { return !is_folded_ && !affine(); }
 
  protected:
-  /// *Errors:* ShapeError where a channel has one value alone to learn from; StateError where a
-  /// running variance is negative.
-  /// And StateError in training where a module that runs its shards by itself holds the layer, so
-  /// that it is given one shard of a batch alone.
+  /// *Errors:* ShapeError if a channel has only one value in training; StateError if a
+  /// running variance is negative. Also StateError in training if a module that runs its
+  /// shards by itself contains the layer, because the layer then receives only one shard of a
+  /// batch.
   Variable forward(const Variable& input) override;
-  /// While training the shards of a batch are normalized as one (nn/sharded_batch.h: NormScope).
+  /// In training, the shards of a batch are normalized together (nn/sharded_batch.h: NormScope).
   std::vector<Variable> forward_in_shards(std::span<const Variable> inputs) override;
   StateDict extra_state() const override;
 

@@ -5,9 +5,9 @@
 
 namespace lacuna {
 
-/// Adds every layer of this folder under its name in a configuration: calls each function
-/// `register_NAME(LayerRegistry&)` of its sources, which cmake/lacuna_layers.cmake lists.
-/// *Errors:* StateError when a name is taken, as by a second call.
+/// Registers every layer of this folder under its name in a configuration: calls each function
+/// `register_NAME(LayerRegistry&)` of its sources, which cmake/lacuna_layers.cmake lists. *Errors:*
+/// StateError if a name is taken, as by a second call.
 void register_layers(LayerRegistry& registry);
 
 }  // namespace lacuna

@@ -5,7 +5,7 @@
 
 namespace lacuna {
 
-/// Makes one dimension of each example's. *Shapes:* [batch, ...] → [batch, features].
+/// Flattens all dimensions of an example. *Shapes:* [batch, ...] → [batch, features].
 class Flatten final : public Module {
  public:
   struct Options {};

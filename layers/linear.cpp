@@ -48,7 +48,7 @@ LayerPtr make_linear(const Config& options, const Shape& input) {
                       .init_fan_in = read_fan_in(options, "init_fan_in")});
 }
 
-// Of a tied layer too, whose weight is another's.
+// Also for a tied layer, which uses the weight of another layer.
 std::string write_linear(OnnxGraph& graph, const Module& layer, const std::string& x,
                          const Shape& example) {
   const auto* tied = dynamic_cast<const TiedWeight*>(&layer);
@@ -64,7 +64,7 @@ std::string write_linear(OnnxGraph& graph, const Module& layer, const std::strin
   return bias == nullptr ? y : graph.add("Add", {y, graph.parameter(*bias)});
 }
 
-// Of a tied layer too.
+// Also for a tied layer.
 UnitAxis units_of_linear(UnitGraph& graph, const Module& layer, const UnitAxis& input,
                          const Shape& example) {
   const auto* tied = dynamic_cast<const TiedWeight*>(&layer);

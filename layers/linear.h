@@ -23,9 +23,9 @@ class Linear final : public AffineLayer, public RowByRow {
     /// How the weight is drawn. The bias is uniform within ± 1/√fan-in, as in PyTorch; zero when
     /// the weight is, or is drawn with a standard deviation (WeightDraw::zero_bias).
     WeightDraw init = WeightInit::Default;
-    /// Inputs of one output that `init` counts: all, those that the first mask leaves
-    /// (`FanIn::nonzeros()`), or a number. Where the nonzeros count, the bias is drawn for all: it
-    /// is one number, however many inputs are added to it.
+    /// Number of inputs of one output that `init` uses: all, the nonzeros of the first mask
+    /// (`FanIn::nonzeros()`), or a number. With nonzeros, the bias is still drawn for all inputs,
+    /// because it is one number however many inputs are added to it.
     FanIn init_fan_in = FanIn::all();
   };
 
@@ -37,9 +37,9 @@ class Linear final : public AffineLayer, public RowByRow {
   int64_t uses_per_weight(const Shape& example) const override { return example.batch(); }
   bool gives_channels(const Shape& input) const override { return input.rank() == 1; }
 
-  /// Products run in int8 from now on, and are not recorded: the layer is for inference.
+  /// From now on, products run in int8 and are not recorded: the layer serves inference only.
   void run_in_int8(std::shared_ptr<const Int8Linear> quantized) { int8_ = std::move(quantized); }
-  /// Null where they run in float32.
+  /// Null if products run in float32.
   const std::shared_ptr<const Int8Linear>& int8() const { return int8_; }
 
  protected:

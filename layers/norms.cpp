@@ -13,7 +13,7 @@
 namespace lacuna {
 namespace {
 
-// Why their units stay.
+// The reason why their units cannot be removed.
 constexpr const char* kAllFeatures = "normalizes over all features together";
 
 bool is_eps(double eps) { return eps > 0.0 && eps <= 1e30; }
@@ -32,7 +32,7 @@ Options checked(const char* type, const Options& options) {
 
 enum class At { First, Last };
 
-// The input, whose size at a dimension must be the weight's.
+// Returns the input, whose size in a dimension must equal the weight's.
 Shape fitting(const Module& layer, const Parameter& weight, const Shape& input, At at) {
   const int64_t size = weight.shape()[0];
   const bool is_last = at == At::Last;
@@ -44,7 +44,7 @@ Shape fitting(const Module& layer, const Parameter& weight, const Shape& input, 
                   is_last ? "..., " + number : number + ", ...", input.to_string()));
 }
 
-// A layer norm, or one by the root of the mean square.
+// A layer norm or an RMS norm.
 template <class Norm>
 LayerPtr make_feature_norm(const Config& options, const Shape& input) {
   typename Norm::Options layer;
@@ -97,7 +97,7 @@ std::string write_layer_norm(OnnxGraph& graph, const LayerNorm& layer, const std
   return graph.add("Add", {scaled, graph.parameter(*own_parameter(layer, "bias"))});
 }
 
-// Each group as a channel of an instance normalization.
+// Writes each group as a channel of an instance normalization.
 std::string write_group_norm(OnnxGraph& graph, const GroupNorm& layer, const std::string& x,
                              const Shape& example) {
   const int64_t channels = layer.options().channels, groups = layer.options().groups;

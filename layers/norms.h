@@ -1,4 +1,4 @@
-// Norms of each example by itself: nothing is learnt but a scale and a shift (BatchNorm is apart).
+// Norms within each example, with a learned scale and shift at most (BatchNorm has its own file).
 #pragma once
 
 #include <cstdint>

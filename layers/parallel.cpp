@@ -11,7 +11,7 @@
 namespace lacuna {
 namespace {
 
-// Of the shape of an example: the channels of an image, the features of everything else.
+// For the shape of an example: the channels of an image, else the features.
 int joined_dimension(const Shape& example) { return example.rank() == 3 ? 0 : example.rank() - 1; }
 
 }  // namespace

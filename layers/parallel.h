@@ -12,10 +12,10 @@
 
 namespace lacuna {
 
-/// Branches that are given the same input, their outputs side by side in the order in which they
-/// were added. It adds no level to paths, as a Residual. *Shapes:* [..., a], [..., b] →
-/// [..., a + b]; of images [batch, channels, height, width] the channels lie side by side. All
-/// other dimensions must be equal.
+/// Branches with the same input, whose outputs are concatenated in the order in which the branches
+/// were added. Like Residual, it adds no level to paths. *Shapes:* [..., a], [..., b] → [..., a +
+/// b]; for images [batch, channels, height, width], channels are concatenated. All other dimensions
+/// must be equal.
 class Parallel final : public Module {
  public:
   struct Options {};
@@ -23,15 +23,15 @@ class Parallel final : public Module {
   Parallel() = default;
   explicit Parallel(const Options&) {}
 
-  /// Appends a branch: a layer, or a Sequential. *Errors:* as of Sequential; names are those of the
-  /// group it stands in.
+  /// Appends a branch: a layer, or a Sequential. *Errors:* as for Sequential; names must be unique
+  /// in the group that contains this module.
   template <class Layer>
   Layer& add(std::string name, typename Layer::Options options = {}) {
     return static_cast<Layer&>(add(std::move(name), std::make_unique<Layer>(options)));
   }
   Module& add(std::string name, std::unique_ptr<Module> child);
 
-  /// The shape of two outputs of one example side by side; nothing where they do not fit.
+  /// The shape of two concatenated outputs of one example; empty if they do not fit.
   static std::optional<Shape> side_by_side(const Shape& a, const Shape& b);
 
   std::string_view type() const override { return "parallel"; }

@@ -35,7 +35,7 @@ std::optional<std::vector<Shape>> Residual::child_inputs(const Shape& input) con
   const std::vector<Shape> of_layers = layers_.inputs(input), of_shortcut = shortcut_.inputs(input);
   size_t layer = 0, shortcut = 0;
   std::vector<Shape> shapes;
-  for (const auto& [name, child] : children()) {  // in the order in which they were added
+  for (const auto& [name, child] : children()) {  // in the order of addition
     const bool is_shortcut =
         std::ranges::find(shortcut_.modules(), child) != shortcut_.modules().end();
     shapes.push_back(is_shortcut ? of_shortcut[shortcut++] : of_layers[layer++]);
@@ -53,7 +53,7 @@ std::string Residual::description() const {
 }
 
 Variable Residual::joined(const Variable& layers, const Variable& shortcut) const {
-  require_equal(layers.shape(), shortcut.shape());  // the sum would stretch the smaller one
+  require_equal(layers.shape(), shortcut.shape());  // otherwise the sum would broadcast
   return lacuna::add(layers, shortcut);
 }
 

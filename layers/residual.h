@@ -13,8 +13,8 @@
 
 namespace lacuna {
 
-/// y = layers(x) + shortcut(x), where a shortcut without layers is the identity. It adds no level
-/// to paths: a layer "fc1" of a residual in "block" is block.fc1. *Shapes:* any that both give.
+/// y = layers(x) + shortcut(x); a shortcut without layers is the identity. It adds no level to
+/// paths: a layer "fc1" of a residual in "block" is block.fc1. *Shapes:* any that both return.
 ///
 ///     auto& block = model.add<Residual>("block1");
 ///     block.add<Linear>("fc1", {.in_features = 64, .out_features = 32});
@@ -26,7 +26,7 @@ class Residual final : public Module {
   Residual() = default;
   explicit Residual(const Options&) {}
 
-  /// Appends to the layers. *Errors:* as of Sequential; names are those of the group it stands in.
+  /// Appends to the layers. *Errors:* as for Sequential; names are unique in the outer group.
   template <class Layer>
   Layer& add(std::string name, typename Layer::Options options = {}) {
     return static_cast<Layer&>(add(std::move(name), std::make_unique<Layer>(options)));
@@ -34,7 +34,7 @@ class Residual final : public Module {
   Module& add(std::string name, std::unique_ptr<Module> child) {
     return append(layers_, std::move(name), std::move(child));
   }
-  /// Appends to the shortcut, which is used from then on.
+  /// Appends to the shortcut, which replaces the identity.
   template <class Layer>
   Layer& add_shortcut(std::string name, typename Layer::Options options = {}) {
     return static_cast<Layer&>(add_shortcut(std::move(name), std::make_unique<Layer>(options)));
@@ -47,7 +47,7 @@ class Residual final : public Module {
   const Chain& shortcut() const { return shortcut_; }
 
   std::string_view type() const override { return "residual"; }
-  /// *Errors:* ShapeError with both shapes when layers and shortcut give different ones.
+  /// *Errors:* ShapeError with both shapes if layers and shortcut return different ones.
   Shape output_shape(const Shape& input) const override;
   std::optional<std::vector<Shape>> child_inputs(const Shape& input) const override;
   /// "shortcut: identity", "shortcut: linear downsample.0".

@@ -12,7 +12,7 @@
 namespace lacuna {
 namespace {
 
-// From the end: the channels of images, else the last.
+// Counted from the end: the channels of images, else the last dimension.
 int feature_dimension(const Shape& example) { return example.rank() == 3 ? -3 : -1; }
 
 LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
@@ -24,7 +24,7 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
       SemiSparseActivation::Options{.n = static_cast<int>(n), .m = static_cast<int>(m)});
 }
 
-// Of each m features the n largest |x|, of equal ones the first, as TopK chooses them.
+// Keeps the n largest |x| of each m features; of equal ones the first, as TopK does.
 std::string write_kept_features(OnnxGraph& graph, const SemiSparseActivation& layer,
                                 const std::string& x) {
   const OnnxGraph::Attributes last{{"axis", int64_t{-1}}};
@@ -37,7 +37,7 @@ std::string write_kept_features(OnnxGraph& graph, const SemiSparseActivation& la
   return graph.add("Reshape", {y, graph.add("Shape", {x})});
 }
 
-// The features of images are their channels.
+// For images, the features are the channels.
 std::string write_semi_sparse(OnnxGraph& graph, const SemiSparseActivation& layer,
                               const std::string& x, const Shape& example) {
   if (example.rank() != 3) return write_kept_features(graph, layer, x);
@@ -63,7 +63,7 @@ void SemiSparseActivation::require_fit(const Shape& input, int dimension) const 
 
 Variable SemiSparseActivation::forward(const Variable& input) {
   const Shape& shape = input.shape();
-  require_fit(shape, feature_dimension(shape.without_batch()));  // names the layer
+  require_fit(shape, feature_dimension(shape.without_batch()));  // the error names the layer
   return with_channels_last(
       input, [this](const Variable& x) { return keep_nm(x, options_.n, options_.m); });
 }

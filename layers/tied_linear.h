@@ -1,4 +1,4 @@
-// The linear layer whose weight is another layer's.
+// The linear layer that uses the weight of another layer.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace lacuna {
 
-/// y = x Wᵀ + b with the weight of another layer: the head of a language model with the table of
-/// its token embedding. *Shapes:* [..., in_features] → [..., out_features] of a weight
-/// [out_features, in_features]; parameter `bias` [out_features], zero at first.
+/// y = x Wᵀ + b with the weight of another layer, such as a language model's head that uses the
+/// table of its token embedding. *Shapes:* [..., in_features] → [..., out_features] for a weight
+/// [out_features, in_features]; parameter `bias` [out_features], initially zero.
 ///
-/// The weight is the other layer's, and only there a parameter: what both collect of its gradient
-/// adds up. It stays dense (`Parameter::requires_dense`).
+/// Only the other layer has the weight as a parameter; the gradients of both uses are added. The
+/// weight stays dense (`Parameter::requires_dense`).
 class TiedLinear final : public Module, public RowByRow, public TiedWeight {
  public:
   struct Options {

@@ -1,4 +1,4 @@
-// Adam, with weight decay as a part of the gradient or apart from it (AdamW).
+// Adam, with weight decay added to the gradient or applied separately (AdamW).
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ enum class AdamDecay {
   Decoupled,  ///< the values, which shrink by lr · weight_decay before Adam's step
 };
 
-/// As torch.optim.Adam and torch.optim.AdamW; fields that all optimizers share are documented in
-/// OptimizerOptions.
+/// Options as in torch.optim.Adam and torch.optim.AdamW; OptimizerOptions documents fields that all
+/// optimizers share.
 template <AdamDecay kDecay>
 struct AdamFields {
   Schedule lr = 1e-3;

@@ -22,7 +22,7 @@ void require_lr(const std::string& key, const Schedule& lr) {
   if (lr.is_constant()) require_option_at_least(key, lr.value_at(0), 0.0);
 }
 
-// As `no_decay` has it; empty for weights.
+// The kind of a parameter, as in `no_decay`; empty for weights.
 std::string_view kind_of(const Parameter& parameter) {
   const std::string& name = parameter.name();
   if (name == "bias" || name.ends_with(".bias")) return "bias";
@@ -152,8 +152,8 @@ void Optimizer::clip_gradients(double max_norm) {
   for (const ParameterPtr& parameter : parameters_) {
     if (is_trained(*parameter)) squares += sum_of_squares(parameter->gradient().storage());
   }
-  // The small number is PyTorch's. A norm that is NaN fails the comparison and so spreads, as
-  // there.
+  // The small number is PyTorch's. As in PyTorch, a norm that is NaN fails the comparison, so the
+  // NaN spreads.
   const double factor = max_norm / (std::sqrt(squares) + 1e-6);
   if (factor >= 1.0) return;
   for (const ParameterPtr& parameter : parameters_) {
@@ -194,8 +194,8 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
   const UpdateFactors factors = factors_of(index);
   std::span<uint16_t> ages;
   if (most_age() > 0 && !(ages_of_[index].empty() && parameter.pattern()->is_dense())) {
-    // Weights that were there before ages were kept are as old as the parameter: so are all of one
-    // that has been dense so far.
+    // If no ages were kept before, all weights have the age of the parameter. So have the weights
+    // of a parameter that has been dense so far.
     const int64_t first = std::min(steps_of_[index], most_age());
     ages = ages_of_[index].aligned_to(parameter.pattern(), first);
   }
@@ -212,7 +212,7 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
   if (was_pruned && keeps_zeros(work)) parameter.mark_pruned();
 }
 
-// The rate of each group at this step.
+// The learning rate of each group at this step.
 std::vector<double> Optimizer::checked_learning_rates() const {
   std::vector<double> rates;
   for (const Group& group : groups_) {
@@ -242,8 +242,8 @@ void Optimizer::step() {
   ++steps_;
   step_post_hooks_.call(*this);
   if (most_age() == 0) return;
-  // Masks have changed. What the next step moves must be what is saved now: a position that is
-  // dropped, and there again before the next step, is new.
+  // Masks have changed. The next step must see the same state that is saved now: a position that is
+  // dropped and grown again before the next step counts as new.
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (ages_of_[i].empty() || keeps_whole_ages(*parameters_[i])) continue;
     ages_of_[i].aligned_to(parameters_[i]->pattern(), 0);

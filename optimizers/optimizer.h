@@ -1,4 +1,4 @@
-// Optimizer: what every optimizer has in common, which is all but the update rule itself.
+// Optimizer: everything that optimizers share, which is all but the update rule itself.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace lacuna {
 
-/// An option of an optimizer that cannot be meant. `key` is its dotted path among the options
-/// ("betas", "groups.0.lr"), by which a configuration file's line is found.
+/// An option of an optimizer that has an invalid value. `key` is its dotted path among the options
+/// ("betas", "groups.0.lr"), which gives the line in a configuration file.
 class OptionError : public ConfigError {
  public:
   OptionError(std::string key, const std::string& problem)
@@ -50,8 +50,8 @@ struct ParameterGroup {
   std::optional<double> weight_decay = std::nullopt;  ///< the optimizer's own where absent
 };
 
-/// What a step of an optimizer is made of: by this, rates for one size of a network become those
-/// for another (Optimizer::set_factors).
+/// The form of an optimizer's step. It determines how rates for one size of a network are converted
+/// to another size (Optimizer::set_factors).
 enum class UpdateRule {
   Other,          ///< nothing is known of it
   Gradient,       ///< lr · (gradient + weight_decay · w), or a running mean of it: sgd
@@ -77,19 +77,19 @@ struct OptimizerOptions {
   /// Norm of all gradients together above which they are scaled down to it, as by PyTorch's
   /// clip_grad_norm_. Absent: no clipping.
   std::optional<double> clip_norm = std::nullopt;
-  /// Kinds of parameters whose weight decay is 0, but for groups that give one of their own: "bias"
-  /// (parameters named so), "norm" (others of rank 1: the factors of a norm), "embedding" (tables
-  /// of tokens, positions, types).
+  /// Kinds of parameters whose weight decay is 0, except in groups that set their own: "bias"
+  /// (parameters with this name), "norm" (others of rank 1: the factors of a norm), "embedding"
+  /// (tables of tokens, positions, types).
   std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
 };
 
-/// Updates parameters from their gradients. A subclass gives its type, the states it keeps for each
+/// Updates parameters from their gradients. A subclass defines its type, the states of each
 /// parameter, and one function, `update`, elementwise over arrays that are aligned to the
-/// parameter's pattern: nothing in it is about sparsity.
+/// parameter's pattern, so it contains no code for sparsity.
 ///
-/// The states live in the parameters' slots, so that they move with a pattern. They are made of
-/// zeros at a parameter's first update.
+/// The states are in the parameters' slots, so that they move with a pattern. They are zeros at a
+/// parameter's first update.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -98,30 +98,30 @@ class Optimizer {
 
   /// Name in a configuration, as in "adam".
   virtual std::string_view type() const = 0;
-  /// What its steps are made of.
+  /// The form of its steps.
   virtual UpdateRule update_rule() const { return UpdateRule::Other; }
 
-  /// From now on the options are multiplied by these factors, which are asked for at each update of
-  /// a parameter. In a group with a learning rate of its own, that rate and the weight decay stay
-  /// as they are; a weight decay of its own stays, too. Null: all are 1.
+  /// From now on the options are multiplied by these factors, which are requested at each update of
+  /// a parameter. If a group has its own learning rate, that rate and the weight decay are not
+  /// multiplied; nor is a group's own weight decay. Null: all factors are 1.
   void set_factors(std::function<UpdateFactors(const Parameter&)> factors) {
     factors_ = std::move(factors);
   }
   /// The factors of a parameter now. *Requires* one of `parameters()`.
   UpdateFactors factors(const Parameter& parameter) const;
 
-  /// Checks the learning rates; pre-step hooks; scopes open; clipping; `update` of every parameter
-  /// that has a gradient; scopes commit and close; the step counts; post-step hooks. A parameter
-  /// without a gradient is left as it is, and so is a frozen one (`Parameter::trainable`).
-  /// *Errors:* ConfigError, before anything is changed, when a learning-rate schedule gives a
-  /// negative or no finite number; what a hook or `update` throws, once all scopes are closed.
+  /// In order: checks the learning rates, runs pre-step hooks, opens scopes, clips, calls `update`
+  /// for every parameter with a gradient, commits and closes scopes, counts the step, runs
+  /// post-step hooks. Parameters that have no gradient or are frozen (`Parameter::trainable`) do
+  /// not change. *Errors:* ConfigError, before any change, if a learning-rate schedule gives a
+  /// negative or infinite number or NaN; errors of a hook or `update`, after all scopes are closed.
   void step();
   /// Drops all gradients, then calls the hooks.
   void zero_grad();
 
-  /// The hooks get this optimizer: right before and after the parameters change, and after the
-  /// gradients are dropped.
-  /// A scope hook adds what shall hold while values change, from before clipping on, to `scopes`.
+  /// The hooks receive this optimizer: directly before and after the parameters change, and after
+  /// the gradients are dropped. A scope hook adds to `scopes` what must hold while values change,
+  /// from before clipping on.
   HookHandle register_step_scope_hook(std::function<void(Optimizer&, StepScopes& scopes)> hook);
   HookHandle register_step_pre_hook(std::function<void(Optimizer&)> hook);
   HookHandle register_step_post_hook(std::function<void(Optimizer&)> hook);
@@ -143,12 +143,12 @@ class Optimizer {
   double lr() const { return learning_rate(groups_[0]); }
 
   /// "type", "step", and for each parameter "<name>/step" and its states "<name>/<slot>": in the
-  /// parameter's shape where they are stored so, else the nonzeros ascending by flat index. Copies.
+  /// parameter's shape if stored so, else the nonzeros ascending by flat index. Returns copies.
   StateDict state_dict() const;
-  /// Restores what `state_dict` gave, in whichever layout the parameters were then; their patterns
-  /// must be restored before.
-  /// *Errors:* CheckpointError, before anything is changed, that lists what is missing, unexpected,
-  /// of another shape, or of another type of optimizer.
+  /// Restores a `state_dict`, whatever the layout of the parameters was then; their
+  /// patterns must be restored first. *Errors:* CheckpointError, before any change, that
+  /// lists what is missing, unexpected, of another shape, or of another type of
+  /// optimizer.
   void load_state_dict(const StateDict& state);
 
  protected:
@@ -169,8 +169,8 @@ class Optimizer {
     double weight_decay;
     double eps_factor;  ///< for the small number of a divisor, if there is one
     int64_t step;  ///< how many times this parameter has been updated, this time included: from 1
-    /// How many times each element has been updated since it was grown, this time not included, up
-    /// to `most_age`; to be counted up by `update`. Empty where `most_age` is 0.
+    /// Number of updates of each element since it was grown, without this one, up to `most_age`;
+    /// `update` must increment it. Empty if `most_age` is 0.
     std::span<uint16_t> ages = {};
   };
 
@@ -180,13 +180,13 @@ class Optimizer {
 
   /// The states of each parameter that `update` works on and that are saved: the same at any time.
   virtual std::vector<StateSlot> state_slots() const { return {}; }
-  /// The largest age of a weight that makes a difference to `update`, up to WeightAges::kMost; 0:
-  /// no ages are kept. They are saved as "<name>/age", in the form of the states.
+  /// The largest age of a weight that affects `update`, up to WeightAges::kMost; 0: no ages are
+  /// kept. Ages are saved as "<name>/age", in the form of the states.
   virtual int64_t most_age() const { return 0; }
   /// Changes values and states of one parameter. Elementwise, so that compressed arrays train to
   /// the same numbers.
   virtual void update(const Update& update) = 0;
-  /// Whether this update leaves an element as it is whose value, gradient and states are all zero.
+  /// Whether this update leaves elements unchanged whose value, gradient and states are all zero.
   /// Masks then need not be applied again after each step.
   virtual bool keeps_zeros(const Update& update) const {
     (void)update;
@@ -221,9 +221,9 @@ class Optimizer {
   std::vector<double> decay_of_;
   std::vector<int64_t> steps_of_;
   std::function<UpdateFactors(const Parameter&)> factors_;  // null: 1
-  std::vector<WeightAges> ages_of_;                         // all empty where `most_age` is 0
+  std::vector<WeightAges> ages_of_;                         // all empty if `most_age` is 0
   int64_t steps_ = 0;
-  int64_t earlier_steps_ = 0;  // of the run that the states go on from (lacuna shrink)
+  int64_t earlier_steps_ = 0;  // of the run whose states continue here (lacuna shrink)
   HookList<Optimizer&> step_pre_hooks_;
   HookList<Optimizer&, StepScopes&> step_scope_hooks_;
   HookList<Optimizer&> step_post_hooks_;

@@ -20,7 +20,7 @@ std::unique_ptr<Optimizer> make_sgd(const Config& config, std::vector<ParameterP
                         [&] { return std::make_unique<Sgd>(std::move(parameters), options); });
 }
 
-// A bare word is the age.
+// A plain string is the age.
 RegrownWeights read_regrown(const Config& config) {
   if (!config.has("regrown")) config.get<std::string>("regrown", "shared");
   const Config given = config.get("regrown");
@@ -55,7 +55,7 @@ std::unique_ptr<Optimizer> make_adam(const Config& config, std::vector<Parameter
                         [&] { return std::make_unique<AdamType>(std::move(parameters), options); });
 }
 
-// The node at a dotted path; an absent one knows where it would stand.
+// The node at a dotted path; a missing one still knows its position.
 Config node_at(const Config& config, std::string_view path) {
   const size_t dot = path.find('.');
   const std::string key(path.substr(0, dot));

@@ -1,4 +1,4 @@
-// Optimizers by name, as a configuration asks for them.
+// Optimizers by their names in a configuration.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace lacuna {
 
 using OptimizerRegistry =
     Registry<std::unique_ptr<Optimizer>(const Config&, std::vector<ParameterPtr>)>;
-/// Factories by `type`, the built-in ones among them; users may add theirs.
+/// Factories by `type`, including the built-in ones; users may add their own.
 OptimizerRegistry& optimizer_registry();
 /// Adds sgd, adam, adamw.
 void register_optimizers(OptimizerRegistry& registry);

@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-// The array of that name, or null when it is absent or no array of floats.
+// The array of that name, or null if it is missing or not an array of floats.
 const Tensor* find_array(const StateDict& state, const std::string& name) {
   const auto found = state.values().find(name);
   return found == state.values().end() ? nullptr : std::get_if<Tensor>(&found->second);
@@ -21,7 +21,7 @@ const int64_t* find_count(const StateDict& state, const std::string& name) {
   return found == state.values().end() ? nullptr : std::get_if<int64_t>(&found->second);
 }
 
-// Marks a state that is kept for every position because a sparsity algorithm wants it so.
+// Marks a state that is kept for every position because a sparsity algorithm requires it.
 constexpr const char* kDenseMark = "_is_dense";
 
 constexpr const char* kAge = "age";
@@ -40,7 +40,7 @@ int64_t Optimizer::state_bytes(const Parameter& parameter) const {
          ages * static_cast<int64_t>(sizeof(uint16_t));
 }
 
-// Whether the ages of a parameter are those of every position, as its states are.
+// Whether ages are kept for every position of a parameter, as its states are.
 bool Optimizer::keeps_whole_ages(const Parameter& parameter) const {
   return std::ranges::any_of(state_slots(), [&](const StateSlot& slot) {
     const auto found = parameter.slots().find(slot.name);
@@ -73,7 +73,7 @@ StateDict Optimizer::state_dict() const {
   return state;
 }
 
-// What does not fit between this optimizer and a saved state, one line each.
+// The differences between this optimizer and a saved state, one line each.
 std::vector<std::string> Optimizer::differences(const StateDict& state) const {
   std::vector<std::string> lines;
   std::set<std::string> expected{"type", "step"};
@@ -146,8 +146,8 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
   return lines;
 }
 
-// Ages that this optimizer does not keep are passed over; where none were saved, all weights are as
-// old as the parameter. *Requires* the states to be loaded.
+// Ages that this optimizer does not keep are ignored. If none were saved, all weights have the age
+// of the parameter. *Requires* the states to be loaded.
 void Optimizer::load_ages(size_t index, const StateDict& state) {
   const Parameter& parameter = *parameters_[index];
   ages_of_[index].clear();

@@ -7,15 +7,15 @@ namespace lacuna {
 
 struct SgdCoefficients;
 
-/// As torch.optim.SGD; OptimizerOptions documents fields that all optimizers share.
+/// Options as in torch.optim.SGD; OptimizerOptions documents fields that all optimizers share.
 struct SgdOptions {
   Schedule lr;  ///< required
-  /// How much of the last step's direction is kept, at least 0. 0: no state is kept.
+  /// Share of the last step's direction that is kept, at least 0. 0: no state is kept.
   double momentum = 0.0;
   double dampening = 0.0;  ///< how much less than whole a gradient enters the momentum
   double weight_decay = 0.0;
-  /// Steps along the gradient as it will be after the momentum's part of the step. Requires
-  /// momentum > 0 and dampening = 0.
+  /// Uses the gradient after the momentum's part of the step (Nesterov). Requires momentum > 0 and
+  /// dampening = 0.
   bool nesterov = false;
   int64_t warmup = 0;
   std::optional<double> clip_norm = std::nullopt;

@@ -1,4 +1,4 @@
-// StepScope: what holds only while an optimizer changes values.
+// StepScope: a change that lasts only while an optimizer changes values.
 #pragma once
 
 #include <memory>
@@ -6,9 +6,9 @@
 
 namespace lacuna {
 
-/// Made by a hook when `Optimizer::step()` begins to change values (see
-/// Optimizer::register_step_scope_hook), and destroyed when it has done so, or has thrown: what the
-/// destructor undoes is undone in either case.
+/// A hook makes it when `Optimizer::step()` begins to change values (see
+/// Optimizer::register_step_scope_hook). It is destroyed after the values have changed or an
+/// exception was thrown, so its destructor undoes the change in both cases.
 class StepScope {
  public:
   StepScope() = default;

@@ -18,8 +18,8 @@ std::span<uint16_t> WeightAges::aligned_to(const PatternPtr& pattern, int64_t fi
   return ages_;
 }
 
-// As float32, which holds every age exactly, so that whatever moves a state moves ages. Positions
-// outside a mask are counted, too, and are of no age.
+// As float32, which represents every age exactly, so that ages move as states do. Positions outside
+// a mask are counted too; their ages have no meaning.
 Tensor WeightAges::moved_to(const Pattern& pattern) const {
   Tensor array = Tensor::empty(pattern_->stored_shape());
   std::ranges::copy(ages_, array.mutable_storage().begin());

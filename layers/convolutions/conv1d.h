@@ -28,7 +28,7 @@ class Conv1d final : public AffineLayer {
     FanIn init_fan_in = FanIn::all();
   };
 
-  /// *Errors:* ConfigError where a size is below 1 or groups do not divide the channels.
+  /// *Errors:* ConfigError if a size is below 1 or groups do not divide the channels.
   explicit Conv1d(const Options& options);
 
   std::string_view type() const override { return "conv1d"; }

@@ -33,7 +33,7 @@ class Conv2d final : public AffineLayer {
     FanIn init_fan_in = FanIn::all();
   };
 
-  /// *Errors:* ConfigError where a size is below 1 or groups do not divide the channels.
+  /// *Errors:* ConfigError if a size is below 1 or groups do not divide the channels.
   explicit Conv2d(const Options& options);
 
   std::string_view type() const override { return "conv2d"; }
@@ -41,15 +41,15 @@ class Conv2d final : public AffineLayer {
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override;
   bool gives_channels(const Shape&) const override { return true; }
-  /// How its products are computed if they run dense: by default from the definition.
+  /// The algorithms of its products if they run dense; by default direct ones.
   const ConvolutionAlgorithms& algorithms() const { return algorithms_; }
   void set_algorithms(const ConvolutionAlgorithms& algorithms) { algorithms_ = algorithms; }
 
-  /// Products run in int8 from now on, and are not recorded: the layer is for inference.
+  /// From now on, products run in int8 and are not recorded: the layer serves inference only.
   void run_in_int8(std::shared_ptr<const Int8ConvolutionLayer> quantized) {
     int8_ = std::move(quantized);
   }
-  /// Null where they run in float32.
+  /// Null if products run in float32.
   const std::shared_ptr<const Int8ConvolutionLayer>& int8() const { return int8_; }
 
  protected:

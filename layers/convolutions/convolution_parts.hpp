@@ -1,4 +1,4 @@
-// What layers of images and sequences share: groups of channels, and how ONNX writes windows.
+// Shared by layers of images and sequences: groups of channels, and windows in ONNX.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace lacuna {
 
-/// *Errors:* ConfigError that names the layer where groups do not divide the channels.
+/// *Errors:* ConfigError that names the layer if groups do not divide the channels.
 void require_divisible(const char* layer, int64_t in_channels, int64_t out_channels,
                        int64_t groups);
 
-/// The key `groups`. *Errors:* ConfigError where they do not divide the channels.
+/// The key `groups`. *Errors:* ConfigError if they do not divide the channels.
 int64_t read_groups(const Config& options, const Shape& input, int64_t out_channels);
 
-/// The part of an extent that examples of this rank have: sequences are images of height 1.
+/// The part of an extent that applies to examples of this rank: sequences are images of height 1.
 std::vector<int64_t> sizes(Extent extent, const Shape& example);
-/// The same padding at the beginning and the end of each dimension.
+/// The same padding at the beginning and end of each dimension.
 std::vector<int64_t> both_ends(Extent padding, const Shape& example);
 
 /// Writes a convolution with these attributes, and `group`.
 std::string write_convolution(OnnxGraph& graph, const AffineLayer& layer, int64_t groups,
                               const std::string& x, OnnxGraph::Attributes attributes);
 
-/// Follows channels through a convolution: those of a depthwise one go with the channel that they
-/// are made of, those of other groups stay.
+/// Follows channels through a convolution: those of a depthwise one are removed with the channel
+/// that they are computed from, those of other groups cannot be removed.
 UnitAxis units_of_convolution(UnitGraph& graph, const AffineLayer& layer, int64_t groups,
                               const UnitAxis& input, const Shape& example);
 

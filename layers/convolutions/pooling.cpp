@@ -117,7 +117,7 @@ std::string write_global_average(OnnxGraph& graph, const GlobalAveragePool&, con
   return graph.add("Flatten", {graph.add("GlobalAveragePool", {x})});
 }
 
-// Every stride-th pixel is the largest of a window of one.
+// Selects every stride-th pixel, as the maximum of a window of one pixel.
 std::string write_subsample_pad(OnnxGraph& graph, const SubsamplePad& layer, const std::string& x,
                                 const Shape& example) {
   const SubsamplePad::Options& o = layer.options();
@@ -134,7 +134,7 @@ UnitAxis units_of_global_average(UnitGraph& graph, const GlobalAveragePool& laye
   return {0, graph.along(layer, input, example, 0)};
 }
 
-// Channels of zeros can go as any others: how many stand before the input's is a key.
+// Channels of zeros can be removed like any others: a key has the number before the input's.
 UnitAxis units_of_subsample_pad(UnitGraph& graph, const SubsamplePad& layer, const UnitAxis& input,
                                 const Shape& example) {
   const UnitGraph::Units in = graph.along(layer, input, example, 0);

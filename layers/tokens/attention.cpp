@@ -49,7 +49,7 @@ AttentionOptions Attention::plain_options() const {
           .scale = options_.scale};
 }
 
-// What stands before sequences makes them longer than their mask.
+// Tokens that are put before sequences make them longer than their mask.
 void Attention::require_mask_fits(const Shape& qkv, const Shape& mask) const {
   const Shape expected{qkv[0], qkv[1]};
   if (mask == expected) return;
@@ -63,7 +63,7 @@ void Attention::require_mask_fits(const Shape& qkv, const Shape& mask) const {
           : ""));
 }
 
-// The first tokens of a text see one another as ever; later ones come one after the other.
+// The first tokens of a text attend to each other as usual; later ones come one by one.
 Variable Attention::decode(const Variable& input, DecodingCache& cache) const {
   const std::string name = fmt::format("layer '{}' (attention)", path());
   if (!options_.causal) {
@@ -137,7 +137,7 @@ std::string heads_of(OnnxGraph& graph, const std::string& x, int64_t count, int6
   return graph.transpose(graph.reshape(x, {0, 0, count, d}), {0, 2, 1, 3});
 }
 
-// Each head of keys or values as often as query heads use it.
+// Repeats each head of keys or values for every query head that uses it.
 std::string repeated(OnnxGraph& graph, const std::string& x, int64_t times, int64_t heads,
                      int64_t d) {
   if (times == 1) return x;
@@ -146,7 +146,7 @@ std::string repeated(OnnxGraph& graph, const std::string& x, int64_t times, int6
   return graph.reshape(copies, {0, heads, -1, d});
 }
 
-// Which keys a query sees, [T, T] or [batch, 1, 1, T] or both; empty where it sees all.
+// The keys visible to a query, [T, T] or [batch, 1, 1, T] or both; empty if all are visible.
 std::string visible_keys(OnnxGraph& graph, const Attention& layer, const std::string& qkv) {
   std::string visible;
   if (layer.options().causal) {
@@ -181,7 +181,7 @@ std::string write_attention(OnnxGraph& graph, const Attention& layer, const std:
     scores = graph.add("Where", {visible, scores, lowest});
   }
   std::string weights = graph.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
-  if (!visible.empty()) {  // a query that sees none gets zeros
+  if (!visible.empty()) {  // a query without visible keys gets zeros
     weights = graph.add("Where", {visible, weights, graph.scalar(0.0f)});
   }
   const std::string y = graph.add("MatMul", {weights, of_keys(parts[2])});

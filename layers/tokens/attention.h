@@ -15,12 +15,12 @@
 
 namespace lacuna {
 
-/// Attention of the queries, keys and values that a layer before it has put side by side: it has no
-/// parameters (autograd/tokens/attention.h). Keys where the batch's named input `mask` is 0 are
-/// seen by nobody; in a batch without `attention_mask` all are. What dropout draws is a function of
-/// the seed, the layer's path and the number of the call, as in Dropout. In the scope of a Decoding
-/// the tokens go on from those of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] → [batch,
-/// T, heads · d].
+/// Attention on queries, keys and values that a previous layer has put side by side; it has no
+/// parameters (autograd/tokens/attention.h). Keys are masked where the batch's named input `mask`
+/// is 0; in a batch without `attention_mask` none are. Dropout is a function of the seed, the
+/// layer's path and the number of the call, as in the Dropout layer. In the scope of a Decoding,
+/// tokens continue those of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] → [batch, T,
+/// heads · d].
 class Attention final : public Module,
                         public OwnProducts,
                         public NamedInputUser,
@@ -42,18 +42,18 @@ class Attention final : public Module,
   std::string_view type() const override { return "attention"; }
   const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
-  /// Of each query's products with the keys that it may see, and of the weights with their values;
+  /// FLOPs of each query's products with its visible keys, and of the weights with their values;
   /// padding counts.
   int64_t product_flops(const Shape& input) const override;
-  /// Without it causal attention gives the same: what pads a text comes after it.
+  /// Causal attention gives the same result without a mask: padding comes after the text.
   RequestedInput requested_input() const override {
     return {.name = options_.mask, .usual = kAttentionMask, .is_needed = !options_.causal};
   }
   bool is_causal() const override { return options_.causal; }
 
  protected:
-  /// *Errors:* StateError in the scope of a Decoding unless it is causal, and the batch is of one
-  /// example; DataError when the batch has no such mask.
+  /// *Errors:* StateError in the scope of a Decoding unless it is causal and the batch has one
+  /// example; DataError if the batch has no such mask.
   Variable forward(const Variable& input) override;
   StateDict extra_state() const override;
   void load_extra_state(const StateDict& state) override;

@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-/// Images as sequences: a vector for each patch, by a convolution whose stride is its kernel, row
-/// by row. *Shapes:* [batch, channels, height, width] → [batch, (height / p) (width / p),
+/// Converts images to sequences: one vector per patch, row by row, by a convolution whose stride is
+/// its kernel size. *Shapes:* [batch, channels, height, width] → [batch, (height / p) (width / p),
 /// features]; parameters `weight` [features, channels, p, p] and `bias` [features].
 class PatchEmbedding final : public AffineLayer {
  public:
@@ -22,12 +22,12 @@ class PatchEmbedding final : public AffineLayer {
     WeightDraw init = WeightInit::Default;  ///< as in Conv2d
   };
 
-  /// *Errors:* ConfigError where a size is below 1.
+  /// *Errors:* ConfigError if a size is below 1.
   explicit PatchEmbedding(const Options& options);
 
   std::string_view type() const override { return "patch_embedding"; }
   const Options& options() const { return options_; }
-  /// *Errors:* ShapeError, also where patches do not cover the image.
+  /// *Errors:* ShapeError, also if patches do not cover the image.
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override { return output_shape(example)[0]; }
   bool gives_channels(const Shape&) const override { return false; }

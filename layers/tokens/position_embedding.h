@@ -9,9 +9,9 @@
 namespace lacuna {
 
 /// Adds a vector for each position: y[:, t] = x[:, t] + weight[t]. *Shapes:* [batch, T, features],
-/// kept, T of at most `positions`. The parameter is `weight` [positions, features], or, bare, one
-/// of the layer's own name [1, positions, features]; sinusoidal vectors are fixed and none is
-/// stored.
+/// kept, T at most `positions`. The parameter is `weight` [positions, features] or, in the bare
+/// form, one with the layer's own name [1, positions, features]. Sinusoidal vectors are fixed and
+/// not saved.
 class PositionEmbedding final : public Module {
  public:
   enum class Form {
@@ -37,11 +37,11 @@ class PositionEmbedding final : public Module {
 
   std::string_view type() const override { return "position_embedding"; }
   const Options& options() const { return options_; }
-  /// *Errors:* ShapeError where the sequence is longer than there are positions.
+  /// *Errors:* ShapeError if the sequence is longer than `positions`.
   Shape output_shape(const Shape& input) const override;
-  /// Null where the vectors are fixed.
+  /// Null if the vectors are fixed.
   const ParameterPtr& weight() const { return weight_; }
-  /// [positions, features] where they are fixed.
+  /// [positions, features] if they are fixed.
   const Tensor& vectors() const { return fixed_; }
 
  protected:

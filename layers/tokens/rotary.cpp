@@ -58,7 +58,7 @@ LayerPtr make_rotary(const Config& options, const Shape&) {
       {.heads = heads.of_queries, .kv_heads = heads.of_keys, .base = options.get("base", 10000.0)});
 }
 
-// Pairs (i, i + d/2) of queries and keys turned by angles [T, 1, d / 2].
+// Rotates pairs (i, i + d/2) of queries and keys by angles [T, 1, d / 2].
 std::string write_rotary(OnnxGraph& graph, const Rotary& layer, const std::string& qkv,
                          const Shape& example) {
   const int64_t heads = layer.options().heads;

@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// Turns the queries and keys that come side by side with values by angles that grow with the
-/// position (`rotary`, autograd/tokens/attention.h): it stands before an Attention with the same
+/// Rotates queries and keys, which come side by side with values, by angles that grow with the
+/// position (`rotary`, autograd/tokens/attention.h). Put it before an Attention with the same
 /// heads. *Shapes:* [batch, T, (heads + 2 kv_heads) d], kept; d even.
 class Rotary final : public Module {
  public:

@@ -14,7 +14,7 @@
 namespace lacuna {
 
 Initializer embedding_initializer(std::string_view layer, const WeightDraw& init) {
-  if (!init.zero_bias()) {  // all others are drawn for a fan-in
+  if (!init.zero_bias()) {  // all other ways need a fan-in
     throw ConfigError(
         fmt::format("{}: an embedding has no fan-in; its init is zeros, or a map {{type: normal "
                     "or truncated_normal, std}}",

@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// A vector for each token: the rows of `weight` that its ids name. The input is a `token_ids`
+/// A vector for each token: the rows of `weight` given by its ids. The input is a `token_ids`
 /// (autograd/tokens/token_ids.h). *Shapes:* ids [batch, T] → [batch, T, features]; parameter
 /// `weight` [vocab_size, features].
 class TokenEmbedding final : public Module, public NamedInputUser {
@@ -18,8 +18,8 @@ class TokenEmbedding final : public Module, public NamedInputUser {
     int64_t vocab_size = 0;
     int64_t features = 0;
     int64_t padding_id = -1;  ///< whose row gets no gradient; −1: none
-    /// Default: normal with deviation 1, as PyTorch's Embedding. Of the ways to draw, Normal,
-    /// TruncatedNormal and Zeros can be meant.
+    /// Default: normal with standard deviation 1, as PyTorch's Embedding. Only Normal,
+    /// TruncatedNormal and Zeros are valid.
     WeightDraw init = {WeightInit::Normal, 1.0};
   };
 
@@ -47,8 +47,8 @@ class TokenEmbedding final : public Module, public NamedInputUser {
   ParameterPtr weight_;
 };
 
-/// The initializer of an embedding's weight. *Errors:* ConfigError, which begins with `layer`, on a
-/// way to draw that depends on a fan-in.
+/// The initializer of an embedding's weight. *Errors:* ConfigError, which begins with `layer`, if
+/// the initialization depends on a fan-in.
 Initializer embedding_initializer(std::string_view layer, const WeightDraw& init);
 
 }  // namespace lacuna

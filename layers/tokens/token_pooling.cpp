@@ -38,8 +38,8 @@ std::string ones_of(OnnxGraph& graph, const std::string& mask) {
   return graph.cast(graph.cast(mask, OnnxType::Bool), OnnxType::Float);
 }
 
-// Counted from the end, the token is the one up to which there are as many, but for those after it,
-// as there are in all: a sum over all tokens, of which it alone counts.
+// An index from the end selects the token at which the count of tokens up to and including it fits
+// the count of all tokens: a sum over all tokens in which only this one has a nonzero factor.
 std::string write_select_token(OnnxGraph& graph, const SelectToken& layer, const std::string& x,
                                const Shape&) {
   const auto& [index, mask] = layer.options();
@@ -69,7 +69,7 @@ std::string write_mean_pool(OnnxGraph& graph, const MeanPool& layer, const std::
   const auto sum = [&](const std::string& value) {
     return graph.add("ReduceSum", {value, graph.integers({1})}, {{"keepdims", int64_t{0}}});
   };
-  // Of a sequence without tokens it is 0.
+  // For a sequence without tokens, it is 0.
   const std::string tokens = graph.add("Max", {sum(weights), graph.scalar(1.0f)});
   return graph.add("Div", {sum(graph.add("Mul", {x, weights})), tokens});
 }
@@ -86,7 +86,7 @@ Shape SelectToken::output_shape(const Shape& input) const {
   return {input[1]};
 }
 
-// A mask of sequences with something put before them does not apply to places from the beginning.
+// A mask does not apply from the beginning if something was put before the sequences.
 Variable SelectToken::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
   const IndexTensor* mask = named_input(*this, options_.mask, kAttentionMask);

@@ -1,4 +1,4 @@
-// Layers that give one vector of a sequence of tokens, or some of the tokens.
+// Layers that select or pool tokens of a sequence.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace lacuna {
 
-/// One token of each sequence. A negative index counts from the last token where the batch's named
-/// input `mask` is not 0, so that padding is no end. *Shapes:* [batch, T, features] → [batch,
-/// features].
+/// Selects one token of each sequence. A negative index counts from the last token whose value in
+/// the batch's named input `mask` is not 0, so that padding is ignored. *Shapes:* [batch, T,
+/// features] → [batch, features].
 class SelectToken final : public Module, public NamedInputUser {
  public:
   struct Options {
@@ -30,8 +30,8 @@ class SelectToken final : public Module, public NamedInputUser {
   Shape output_shape(const Shape& input) const override;
 
  protected:
-  /// *Errors:* DataError where a sequence has no such token; ShapeError with both shapes where an
-  /// index counts from the end and the mask is of other sequences.
+  /// *Errors:* DataError if a sequence has no such token; ShapeError with both shapes if an index
+  /// counts from the end and the mask belongs to other sequences.
   Variable forward(const Variable& input) override;
 
  private:
@@ -40,10 +40,10 @@ class SelectToken final : public Module, public NamedInputUser {
   Options options_;
 };
 
-/// Of all tokens of a batch, those that are to be predicted, if the batch's named input
-/// kLabelledTokens names them; else all, as they are. What follows takes no other tokens into
-/// account, and so does no work for outputs that no loss counts: the head of a masked language
-/// model. *Shapes:* [batch, T, features] → [n, features], or the same.
+/// Selects the tokens that must be predicted, if the batch's named input kLabelledTokens names
+/// them; otherwise passes on all tokens. The next layers must work token by token; they then do no
+/// work for outputs that no loss uses: the head of a masked language model. *Shapes:* [batch, T,
+/// features] → [n, features], or unchanged.
 class LabelledTokens final : public Module {
  public:
   std::string_view type() const override { return "labelled_tokens"; }
@@ -53,8 +53,8 @@ class LabelledTokens final : public Module {
   Variable forward(const Variable& input) override;
 };
 
-/// The mean over the tokens where the batch's named input `mask` is not 0, over all where it has no
-/// such input. *Shapes:* [batch, T, features] → [batch, features].
+/// The mean over the tokens whose value in the batch's named input `mask` is not 0, or over all if
+/// there is no such input. *Shapes:* [batch, T, features] → [batch, features].
 class MeanPool final : public Module, public NamedInputUser {
  public:
   struct Options {

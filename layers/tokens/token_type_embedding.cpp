@@ -69,7 +69,7 @@ LayerPtr make_token_type_embedding(const Config& options, const Shape& input) {
 std::string write_token_types(OnnxGraph& graph, const TokenTypeEmbedding& layer,
                               const std::string& x, const Shape&) {
   const std::string table = graph.parameter(*layer.weight());
-  const std::string& types = layer.options().input;  // without them all are of type 0
+  const std::string& types = layer.options().input;  // without them, all types are 0
   const std::string ids = graph.has_input(types) ? types : graph.integers({0});
   return graph.add("Add", {x, graph.add("Gather", {table, ids}, {{"axis", int64_t{0}}})});
 }

@@ -10,8 +10,8 @@
 
 namespace lacuna {
 
-/// Adds a vector for the type of each token: y = x + weight[types], the types those of the batch's
-/// named input (nn/named_inputs.h), 0 where it has none. *Shapes:* [batch, T, features], kept;
+/// Adds a vector for the type of each token: y = x + weight[types]. The types are those of the
+/// batch's named input (nn/named_inputs.h), or 0 without it. *Shapes:* [batch, T, features], kept;
 /// types [batch, T]; parameter `weight` [types, features].
 class TokenTypeEmbedding final : public Module, public NamedInputUser {
  public:

@@ -1,8 +1,8 @@
-// The product over batch slabs. What makes it fast is explained in docs/development/kernels.md.
+// The product over batch slabs. docs/development/kernels.md explains what makes it fast.
 //
-// Loads are the bottleneck: compared with a 64-byte load of activations even a 4-byte index costs
-// half a cycle. So four offsets come with one 64-bit load, and where a core loads one vector a
-// cycle four values with one 16-byte load that is replicated to all lanes and spread by in-lane
+// Loads are the bottleneck: next to a 64-byte load of activations, even a 4-byte index costs half
+// a cycle. So one 64-bit load reads four offsets. On cores that load one vector per cycle, one
+// 16-byte load reads four values, which is replicated to all lanes and spread by in-lane
 // permutes.
 #include "lacuna/framework/kernels/csr/csr.hpp"
 
@@ -39,7 +39,7 @@ struct Outputs {
   Vector sums[kRows][kVectors];
   char* at[kRows];
 
-  // Of row i of the group and those after it: the bias, or what the tiles before have left.
+  // Begins row i of the group and the rows after it: with the bias, or with earlier sums.
   template <bool kFirst>
   HWY_INLINE void begin(const Run& run, int64_t i) {
     for (int r = 0; r < kRows; ++r) {
@@ -66,7 +66,7 @@ struct Outputs {
   }
 };
 
-// The nonzeros of some rows of a group in columns of their own, four of each row at a time.
+// The nonzeros of some rows of a group, each in its own columns, four per row at a time.
 template <int kVectors, int kRows, bool kByLoads>
 struct Nonzeros {
   const char* x;
@@ -91,7 +91,7 @@ struct Nonzeros {
     }
   }
 
-  // The same where all rows' columns are those of the first.
+  // The same if all rows have the columns of the first row.
   template <int i>
   HWY_INLINE void multiply_add_shared(Vector (&sums)[kRows][kVectors]) const {
     const char* row = x + row_offset<i>(words[0]);
@@ -118,7 +118,7 @@ struct Nonzeros {
     multiply_add<2>(sums);
     multiply_add<3>(sums);
   }
-  // Fewer than four.
+  // Fewer than four nonzeros.
   HWY_INLINE void rest(int64_t at, int64_t count, Vector (&sums)[kRows][kVectors]) {
     if (count == 0) return;
     fetch(at);
@@ -128,7 +128,7 @@ struct Nonzeros {
   }
 };
 
-// kRows rows from row i of the group on.
+// Processes kRows rows, from row i of the group on.
 template <int kVectors, int kRows, int kLength, bool kFirst, bool kByLoads>
 HWY_INLINE void product_rows(const Run& run, int64_t i) {
   const int64_t length = length_of<kLength>(run);
@@ -177,8 +177,8 @@ struct Product {
   };
 };
 
-// Pairs of rows of which the first run.shared nonzeros are in the same columns: what is loaded
-// there serves both.
+// Pairs of rows whose first run.shared nonzeros are in the same columns: each load there serves
+// both rows.
 template <int kVectors, bool kFirst, bool kByLoads>
 HWY_NOINLINE void product_pairs(const Run& run) {
   const int64_t length = run.length, shared = run.shared;

@@ -1,12 +1,12 @@
-// Sparse matrices as streams: the nonzeros in the order in which the kernels read them, with the
-// three products of training.
+// Sparse matrices as streams, which hold the nonzeros in the order in which the kernels read them,
+// and the three products of training.
 //
 // A stream cuts the rows into blocks (units of work for a thread) and the columns into tiles, so
 // that the part of the activations that a tile reads stays in the first-level cache. Within a tile
-// of a block the rows are sorted by their number of nonzeros: loops of equal length follow each
-// other, which the processor predicts. Where rows have many nonzeros in a tile, two of equal number
-// that share columns are put side by side, the shared ones first: what is loaded of the activations
-// there serves both. Values, gradient and optimizer states lie in stream order, nnz long, without
+// of a block, rows are sorted by their number of nonzeros: loops of equal length follow each other,
+// which the processor predicts. If rows have many nonzeros in a tile, two rows with equal numbers
+// that share columns are paired, the shared columns first, so that each load of activations there
+// serves both. Values, gradient and optimizer states are in stream order, nnz long, without
 // padding.
 //
 // Activations lie in batch slabs, [batch/64][features][64]: every nonzero is one broadcast and
@@ -31,9 +31,9 @@ struct CsrGroup {
   int64_t first_value = 0;  ///< of the group's first row; the rows follow each other
   int32_t rows = 0;
   int32_t length = 0;  ///< nonzeros of each row
-  /// Of each two rows the first so many nonzeros, a multiple of four, are in the same columns; 0:
-  /// the group is not one of pairs, and each row's columns ascend. In pairs the shared ones ascend,
-  /// then the others.
+  /// In each pair of rows, this number of first nonzeros, a multiple of four, are in the same
+  /// columns. The shared columns ascend, then the others. 0: rows are not paired, and each row's
+  /// columns ascend.
   int32_t shared = 0;
 };
 
@@ -76,13 +76,13 @@ struct CsrStream {
   int64_t bytes() const;
 };
 
-/// Builds the stream of the matrix whose row r has nonzeros in columns[row_begin[r]] …
-/// columns[row_begin[r+1] − 1], ascending. *Cost:* O(nnz + rows + blocks · tiles). *Requires*
-/// rows < 2³².
+/// Builds the stream of a matrix. Row r has nonzeros in columns[row_begin[r]] …
+/// columns[row_begin[r+1] − 1], ascending. *Cost:* O(nnz + rows + blocks · tiles). *Requires* rows
+/// < 2³².
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                      std::span<const uint32_t> column_of);
 
-/// How a stream is cut, where other kernels than those of this file read it.
+/// How a stream is cut, for kernels outside of this file that read it.
 struct CsrCut {
   int64_t tile_columns = 1 << 16;  ///< at least 1, at most 2¹⁶
   int64_t rows_in_block = 512;     ///< at least so many; blocks are cut to equal nonzeros
@@ -104,7 +104,7 @@ enum class CsrCutAt { Rows, Groups };
 CsrBlock csr_part(const CsrStream& stream, const CsrBlock& block, int64_t part, int64_t parts,
                   CsrCutAt cut_at);
 
-/// For each value in stream order its place among the nonzeros in row-major order. *Cost:* O(nnz).
+/// For each value in stream order, its place among the nonzeros in row-major order. *Cost:* O(nnz).
 Array<uint32_t> csr_canonical_places(const CsrStream& stream, std::span<const int64_t> row_begin);
 
 /// The place of each row's first nonzero in row-major order; rows + 1 entries.
@@ -120,8 +120,8 @@ struct CsrTransposed {
   }
 };
 
-/// *Cost:* O(nnz + rows + columns) time; 6 bytes for each nonzero of the result, and at most 20
-/// in addition.
+/// *Cost:* O(nnz + rows + columns) time; 6 bytes per nonzero of the result, and at most 20 more
+/// temporarily.
 CsrTransposed csr_transposed(const CsrStream& stream);
 
 /// The rows whose segment in the first column's tile, which all rows have, is in the part of a
@@ -158,9 +158,9 @@ void csr_for_each_segment(const CsrStream& stream, Visit&& visit) {
   for (const CsrTile& tile : stream.tiles) csr_for_each_segment(stream, tile, visit);
 }
 
-/// Stretches of segments whose columns ascend, in each segment by ascending column: `visit(row,
-/// first_value, first_column, length)`, row segment after row segment. Together they are the
-/// nonzeros of the segment in row-major order.
+/// Visits runs of ascending columns, in each segment by ascending column: `visit(row, first_value,
+/// first_column, length)`, segment by segment. Together they are the nonzeros of the segment in
+/// row-major order.
 template <class Visit>
 void csr_for_each_stretch(const CsrStream& stream, Visit&& visit) {
   const uint16_t* offsets = stream.offsets.data();
@@ -170,7 +170,7 @@ void csr_for_each_stretch(const CsrStream& stream, Visit&& visit) {
       for (int64_t i = 0; i < group.rows; ++i) {
         const auto row =
             static_cast<int64_t>(stream.rows_in_order[static_cast<size_t>(group.first_row + i)]);
-        // Those shared with another row, and the others: each ascends.
+        // The shared columns and the other columns ascend separately.
         int64_t next = group.first_value + i * group.length, end = next + group.shared;
         int64_t other = end, end_other = next + group.length;
         while (next < end || other < end_other) {
@@ -187,17 +187,17 @@ void csr_for_each_stretch(const CsrStream& stream, Visit&& visit) {
   }
 }
 
-// The products. Work is cut by blocks and slabs, never by the number of threads, and each sum is
-// taken in one order: results do not depend on the threads. Arrays in stream order must be readable
-// for 16 bytes past their end, as every Buffer is. Padding columns of the last slab are computed
-// with the others or left as they are.
+// The products. Work is cut by blocks and slabs, never by the number of threads, and each sum has
+// one order, so results do not depend on the threads. Arrays in stream order must be readable for
+// 16 bytes past their end, as every Buffer is. Padding columns of the last slab are either computed
+// or left unchanged.
 
 /// Y = X Wᵀ + bias. *Shapes:* x slabs of [batch, columns], y slabs of [batch, rows], bias [rows] or
 /// null. *Cost:* 2 · nnz · batch operations.
 void csr_product(const CsrStream& stream, const float* values, const float* x, int64_t batch,
                  const float* bias, float* y);
 
-/// gradient = dYᵀ X at the nonzeros, or is added to. *Shapes:* dy slabs of [batch, rows], x slabs
+/// gradient = dYᵀ X at the nonzeros, written or added. *Shapes:* dy slabs of [batch, rows], x slabs
 /// of [batch, columns]. *Requires* zero padding in the last slab of dy, and finite padding in x's.
 void csr_gradient(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
                   Accumulate accumulate, float* gradient);
@@ -209,16 +209,16 @@ void csr_product_row_major(const CsrStream& stream, const float* values, const f
 void csr_gradient_row_major(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
                             Accumulate accumulate, float* gradient);
 
-/// dX = dY W of a single example by the matrix itself, not its transpose: dy [rows], dx [columns].
-/// *Requires* csr_scatters_row. *Cost:* 2 · nnz operations; the columns' sums for each of several
-/// blocks.
+/// dX = dY W for a single example, with the matrix itself instead of its transpose: dy [rows], dx
+/// [columns]. *Requires* csr_scatters_row. *Cost:* 2 · nnz operations, and one array of column sums
+/// for each of several blocks.
 void csr_scatter_row(const CsrStream& stream, const float* values, const float* dy, float* dx);
-/// Whether the sums of all blocks are few compared with the nonzeros.
+/// Whether the column sums of all blocks are small compared with the nonzeros.
 bool csr_scatters_row(const CsrStream& stream);
 
-/// Products of 2 to kMostInterleaved examples that lie side by side, as [features, batch]: where
-/// the features are far too many for the caches, each nonzero then fetches one cache line and not
-/// one for every example.
+/// Products of 2 to kMostInterleaved examples stored as [features, batch]: if there are far too
+/// many features for the caches, each nonzero then reads one cache line instead of one per
+/// example.
 inline constexpr int64_t kMostInterleaved = 8;
 void csr_product_interleaved(const CsrStream& stream, const float* values, const float* x,
                              int64_t batch, const float* bias, float* y);

@@ -61,7 +61,7 @@ HWY_INLINE Vector block_sums(const Vector (&dy)[kVectors], const char* x, const 
   return block_sums_of(a, b, c, d);
 }
 
-// The first kCount sums, to or into the gradient: as put(), but for rests of rows by a mask.
+// Writes or adds the first kCount sums: as put(), but with a mask for the rest of a row.
 template <int kCount, bool kAdd, class V>
 HWY_INLINE void put_first(V sums, float* gradient) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
@@ -79,7 +79,7 @@ HWY_INLINE void put_first(V sums, float* gradient) {
 #endif
 }
 
-// kCount nonzeros of a row, eight at most.
+// kCount nonzeros of a row, at most eight.
 template <int kCount, bool kAdd, int kVectors>
 HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
                             float* gradient) {
@@ -132,7 +132,7 @@ HWY_NOINLINE void gradient_group(const GradientRun& run) {
   }
 }
 
-// The group's function: for each length up to kUnrolled, or else for each rest.
+// The function for a group: one for each length up to kUnrolled, otherwise one for each rest.
 template <int kVectors, bool kAdd, int... lengths>
 auto gradient_of_length(int64_t length, std::integer_sequence<int, lengths...>) {
   using Function = void (*)(const GradientRun&);
@@ -187,9 +187,9 @@ HWY_EXPORT(gradient_block);
 HWY_EXPORT(gradient_of_two_slabs);
 HWY_EXPORT(takes_two_slabs);
 
-// Whether full slabs go in pairs: where a tile's rows of both stay in the first-level cache, and
-// rows have so many nonzeros in it that the halved reductions are worth more than what is loaded
-// twice.
+// Whether full slabs are processed in pairs: if a tile's rows of both slabs stay in the first-level
+// cache, and rows have so many nonzeros in the tile that halving the reductions saves more than the
+// repeated loads cost.
 bool goes_by_two_slabs(const CsrStream& s) {
   return internal::gradient_takes_two_slabs() && s.tile_columns <= internal::two_slabs_tile() &&
          internal::has_many_nonzeros(s);
@@ -198,13 +198,13 @@ bool goes_by_two_slabs(const CsrStream& s) {
 }  // namespace
 
 bool internal::gradient_takes_two_slabs() {
-  // Of 32 KiB the tile would be too short for the products.
+  // With 32 KiB, the tile would be too short for the products.
   return first_level_bytes() >= 48 << 10 && !use_reference_kernels() &&
          HWY_DYNAMIC_DISPATCH(takes_two_slabs)();
 }
 
 int64_t internal::two_slabs_tile() {
-  // A sixteenth for what else passes by.
+  // A sixteenth of the cache is left for other data.
   return first_level_bytes() / 16 * 15 / (2 * kSlabRowBytes);
 }
 

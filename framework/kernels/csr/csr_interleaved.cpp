@@ -1,5 +1,5 @@
-// The products for a few examples side by side: see csr.h. Scalar code, compiled for each
-// instruction set for its vectors: the compiler turns the loops over the examples into them.
+// The products for a few interleaved examples: see csr.hpp. Scalar code, compiled for each
+// instruction set: the compiler vectorizes the loops over the examples.
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/csr/csr.hpp"
 #include "lacuna/framework/kernels/csr/csr_reference.hpp"
@@ -30,7 +30,7 @@ HWY_INLINE void for_each_row(const CsrStream& s, const CsrBlock& block, const Ro
   }
 }
 
-// Examples side by side: x [columns, kBatch], y [rows, kBatch].
+// Interleaved examples: x [columns, kBatch], y [rows, kBatch].
 template <int kBatch>
 HWY_INLINE void product_block_side_by_side(const CsrStream& s, const CsrBlock& block,
                                            const float* values, const float* x, const float* bias,
@@ -64,7 +64,7 @@ HWY_INLINE void gradient_block_side_by_side(const CsrStream& s, const CsrBlock& 
   });
 }
 
-// Calls `body(Batch<n>)` for n = batch examples, of which there are 2 to 8.
+// Calls `body(Batch<n>)` for n = batch examples, 2 to 8.
 template <int n>
 struct Batch {};
 template <class Body>
@@ -111,7 +111,7 @@ namespace {
 HWY_EXPORT(product_block_interleaved);
 HWY_EXPORT(gradient_block_interleaved);
 
-constexpr int64_t kFeaturesPerTask = 1 << 14;  // of an order's change
+constexpr int64_t kFeaturesPerTask = 1 << 14;  // when the order changes
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 namespace lacuna {
 namespace {
 
-// Pairs the rows of each group of a stream whose rows' columns ascend.
+// Pairs the rows of each group of a stream whose rows have ascending columns.
 class Pairing {
  public:
   Pairing(CsrStream& stream, std::span<uint32_t> along) : stream_(stream), along_(along) {}
@@ -51,7 +51,7 @@ class Pairing {
       i = end;
     }
   }
-  // Adds the group, and goes on behind it.
+  // Adds the group, and moves on to the next place.
   static void push(CsrGroup& group, std::vector<CsrGroup>& groups) {
     groups.push_back(group);
     group.first_row += group.rows;
@@ -67,7 +67,7 @@ class Pairing {
     pairing_.run();
   }
 
-  // The rows in their new order, and each row's nonzeros.
+  // Writes the rows in their new order, with each row's nonzeros.
   void write(const CsrGroup& group) {
     const auto first_value = static_cast<size_t>(group.first_value);
     const auto length = static_cast<size_t>(group.length);

@@ -1,4 +1,4 @@
-// The sparse products in plain C++, for checking the rest: see csr.h.
+// The sparse products in plain C++, to check the vectorized ones: see csr.hpp.
 #pragma once
 
 #include "lacuna/framework/core/tensor.h"
@@ -83,7 +83,7 @@ inline void csr_scatter_block_row(const CsrStream& s, const CsrBlock& block, con
   });
 }
 
-// The same for a few examples side by side, [features, batch].
+// The same for a few interleaved examples, [features, batch].
 inline void csr_product_block_interleaved(const CsrStream& s, const CsrBlock& block,
                                           const float* values, const float* x, int64_t batch,
                                           const float* bias, float* y) {

@@ -1,8 +1,8 @@
-// The products of single examples, row-major: see csr.h.
+// The products of single examples, row-major: see csr.hpp.
 //
-// A row's nonzeros are taken four at a time: four offsets in one 64-bit load, four inputs put
-// together from four loads, four values in one load. Gather instructions are slower where
-// processors have had them mended (Sapphire Rapids: 227 µs against 51 for 104 thousand nonzeros).
+// Four nonzeros of a row at a time: one 64-bit load for the offsets, four loads for the inputs, one
+// load for the values. Gather instructions are slower on processors with mitigations for them
+// (Sapphire Rapids: 227 µs instead of 51 for 104 thousand nonzeros).
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -40,7 +40,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Quad = hn::FixedTag<float, 4>;
 using Four = hn::Vec<Quad>;
 
-// The inputs that the first kCount of four offsets name; zeros for the others.
+// The inputs at the first kCount of four offsets; zeros for the others.
 template <int kCount = 4>
 HWY_INLINE Four inputs(const float* x, const uint16_t* offsets) {
   typedef float Lanes __attribute__((vector_size(16)));
@@ -64,7 +64,7 @@ HWY_INLINE Four row_sums(const float* values, const uint16_t* offsets, int64_t l
   for (int64_t k = 0; k < whole; k += 4) {
     sums = hn::MulAdd(hn::LoadU(q, values + k), inputs(x, offsets + k), sums);
   }
-  if constexpr (kRest > 0) {  // values of the next row are excluded: they may be infinite
+  if constexpr (kRest > 0) {  // without the next row's values, which may be infinite
     const Four rest = hn::IfThenElseZero(hn::FirstN(q, kRest), hn::LoadU(q, values + whole));
     sums = hn::MulAdd(rest, inputs<kRest>(x, offsets + whole), sums);
   }
@@ -249,7 +249,7 @@ void csr_scatter_row(const CsrStream& s, const float* values, const float* dy, f
   const auto blocks = static_cast<int64_t>(s.blocks.size());
   std::fill_n(dx, s.columns, 0.0f);
   if (blocks == 1) return run(s, s.blocks[0], values, dy, dx);
-  // Blocks share columns: each has sums of its own, which are added up in order.
+  // Blocks share columns, so each has its own sums, which are then added in order.
   std::vector<float> sums(static_cast<size_t>(blocks * s.columns));
   parallel_blocks(blocks, [&](int64_t block) {
     run(s, s.blocks[static_cast<size_t>(block)], values, dy, sums.data() + block * s.columns);

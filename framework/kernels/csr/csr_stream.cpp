@@ -14,9 +14,9 @@ constexpr int64_t kLongestTile = 1 << 16;  // offsets have 16 bits
 
 }  // namespace
 
-// Blocks have about equal numbers of nonzeros, so that threads end together. A block has some work
-// (or threads cost more than they gain), some rows (or tiles are loaded for little), and some
-// nonzeros in each tile, which costs 48 bytes.
+// Blocks have about equal numbers of nonzeros, so that threads finish together. A block has a
+// minimum of work (or threads cost more than they save), of rows (or tiles are loaded for little
+// work), and of nonzeros per tile, which costs 48 bytes.
 int64_t internal::count_blocks(int64_t rows, int64_t columns, int64_t nnz) {
   constexpr int64_t kNonzeros = 16384, kRows = 512, kNonzerosInTile = 256;
   const int64_t in_block = std::max(kNonzeros, kNonzerosInTile * (columns / kLongestTile));
@@ -25,7 +25,7 @@ int64_t internal::count_blocks(int64_t rows, int64_t columns, int64_t nnz) {
 
 namespace {
 
-// Columns in a tile, and the cycles that a nonzero takes there.
+// A number of columns in a tile, and the cycles per nonzero with it.
 struct TileChoice {
   int64_t columns;
   double per_nonzero;
@@ -33,11 +33,11 @@ struct TileChoice {
 
 }  // namespace
 
-// A tile of 160 columns of a slab takes 40 KiB of the first-level cache; longer ones are read from
-// the second level, those of more than 2048 columns from the third, but save the loading and
-// storing of each output row once a tile (about 14 cycles). Where a block's rows use less than each
-// column once, no cache has it for them: the longest tile. Where rows have many nonzeros, a tile's
-// rows of two slabs are to fit, for the gradient (csr_gradient.cpp).
+// A tile of 160 columns of a slab takes 40 KiB of the first-level cache. Longer tiles are read from
+// the second level (above 2048 columns from the third), but save loading and storing each output
+// row once per tile (about 14 cycles). If the rows of a block use each column less than once, no
+// cache helps, and the longest tile is best. If rows have many nonzeros, a tile's rows of two slabs
+// should fit, for the gradient (csr_gradient.cpp).
 int64_t internal::choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
   constexpr double kSegment = 14.0;
   const double density =
@@ -54,7 +54,7 @@ int64_t internal::choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
       density * static_cast<double>(two_slabs_tile()) > kManyNonzeros + 2) {
     near_tile = two_slabs_tile();
   }
-  // A first level of 48 KiB holds all but a few columns of this one.
+  // A first level of 48 KiB holds almost all columns of this tile.
   const double per_nonzero_of_205 = first_level_bytes() >= 48 << 10 ? 5.4 : 6.5;
   if (columns <= near_tile) return std::max<int64_t>(columns, 1);
   const int64_t far_tile = std::min(columns, kLongestTile);
@@ -104,8 +104,8 @@ namespace {
 using internal::Arrangement;
 using internal::Segment;
 
-// Fills a stream from rows of columns. A block's row segments are first sorted by tile, so that
-// rows without a nonzero in a tile cost nothing there: of a wide matrix these are nearly all.
+// Fills a stream from rows of columns. A block's row segments are first sorted by tile, so rows
+// without a nonzero in a tile cost nothing there; in a wide matrix, these are nearly all rows.
 class Builder {
  public:
   Builder(CsrStream& stream, std::span<const int64_t> row_begin, std::span<const uint32_t> columns)
@@ -129,8 +129,8 @@ class Builder {
   void end_stream() { arrangement_.end_stream(); }
 
  private:
-  // The block's segments, row by row, and how many each tile has (two places on in tile_begin_);
-  // the first tile has one of every row.
+  // Collects the block's segments, row by row, and counts those of each tile (two places further in
+  // tile_begin_). The first tile has a segment for every row.
   void cut_block(int64_t first, int64_t end) {
     segments_.clear();
     tile_of_.clear();
@@ -183,7 +183,7 @@ class Builder {
   std::span<const int64_t> row_begin_;
   std::span<const uint32_t> columns_;
   int64_t tiles_;
-  std::vector<Segment> segments_, sorted_;  // of the present block: by row, by tile
+  std::vector<Segment> segments_, sorted_;  // of the current block: by row, by tile
   std::vector<uint32_t> tile_of_;           // of segments_
   std::vector<size_t> tile_begin_;          // by tile: its first segment
 };

@@ -1,4 +1,4 @@
-// What building a stream and transposing one share.
+// Shared by building and transposing streams.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,35 @@ namespace lacuna::internal {
 int64_t choose_tile(int64_t columns, int64_t rows, int64_t nnz);
 int64_t count_tiles(const CsrStream& stream);
 int64_t count_blocks(int64_t rows, int64_t columns, int64_t nnz);
-// Ends of at most so many blocks of rows.
+// The ends of at most this number of blocks of rows.
 std::vector<int64_t> cut_rows(int64_t rows, int64_t blocks, std::span<const int64_t> row_begin);
-// With room for the offsets, but nothing in it.
+// An empty stream with room for the offsets.
 CsrStream sized_stream(int64_t rows, int64_t columns, int64_t nnz, int64_t tile_columns);
 
-// Whether the gradient takes full slabs two at a time, where a tile is no longer than this and rows
-// have many nonzeros in it.
+// Whether the gradient processes full slabs in pairs if a tile is no longer than this and rows have
+// many nonzeros in it.
 bool gradient_takes_two_slabs();
 int64_t two_slabs_tile();
-// Nonzeros of a row in a tile from which on that pays, as pairs of rows do.
+// Number of a row's nonzeros in a tile from which on two slabs and pairs of rows are faster.
 inline constexpr int64_t kManyNonzeros = 20;
-// Whether rows have so many, on average.
+// Whether rows have this number on average.
 bool has_many_nonzeros(const CsrStream& stream);
 
-// Puts rows in pairs (CsrGroup::shared) where that pays. *Requires* ascending columns in each row.
-// `along`: empty, or an array in stream order whose elements go with the nonzeros. *Cost:* a few
-// passes over the nonzeros, and as many comparisons of rows as 64 for each.
+// Pairs rows (CsrGroup::shared) if that is faster. *Requires* ascending columns in each row.
+// `along`: empty, or an array in stream order whose elements move with the nonzeros. *Cost:* a few
+// passes over the nonzeros, and up to 64 comparisons of rows per row.
 void pair_rows(CsrStream& stream, std::span<uint32_t> along);
-// Likewise, whether it pays or not. Groups that are pairs already stay.
+// The same, without the test whether it is faster. Groups that already are pairs stay.
 void pair_all_rows(CsrStream& stream, std::span<uint32_t> along);
 
 // The nonzeros of a row in one tile.
 struct Segment {
   uint32_t row = 0;
   uint32_t length = 0;
-  int64_t first = 0;  // where who made it finds them
+  int64_t first = 0;  // a place that the caller chooses
 };
 
-// Gives the segments of a stream their places, block by block, tile by tile.
+// Assigns places to the segments of a stream, block by block, tile by tile.
 class Arrangement {
  public:
   explicit Arrangement(CsrStream& stream) : stream_(stream) {}
@@ -53,8 +53,8 @@ class Arrangement {
   }
   void end_block() { stream_.blocks.back().end_tile = static_cast<int64_t>(stream_.tiles.size()); }
 
-  // A tile of the block from its segments, rows ascending: calls `visit(segment, first value)` for
-  // each. The first tile of a block has a segment of every row.
+  // Arranges a tile of the block from its segments, with ascending rows: calls `visit(segment,
+  // first value)` for each. The first tile of a block has a segment of every row.
   template <class Visit>
   void add_tile(int64_t first_column, std::span<const Segment> segments, const Visit& visit) {
     if (segments.empty() && first_column > 0) return;
@@ -71,7 +71,7 @@ class Arrangement {
     stream_.tiles.push_back(tile);
     stream_.rows_in_order.resize(first_entry + segments.size());
     for (const Segment& segment : segments) {
-      const auto entry = static_cast<size_t>(count_[segment.length]++);  // now the next one's place
+      const auto entry = static_cast<size_t>(count_[segment.length]++);  // the next row's place
       stream_.rows_in_order[first_entry + entry] = segment.row;
       visit(segment, value_at_[segment.length]);
       value_at_[segment.length] += static_cast<int64_t>(segment.length);
@@ -87,7 +87,7 @@ class Arrangement {
   }
 
  private:
-  // Turns the counts by length into the groups, and into the places where their rows begin.
+  // Converts the counts by length to groups, and to the places where their rows begin.
   void add_groups() {
     const auto first_entry = static_cast<int64_t>(stream_.rows_in_order.size());
     int64_t entries = 0;

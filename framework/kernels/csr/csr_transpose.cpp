@@ -11,9 +11,9 @@ namespace {
 using internal::Arrangement;
 using internal::Segment;
 
-// Transposes by a table of the nonzeros of each column in each tile of the transposed stream, which
-// becomes that of their places. Where a tile of `from` is worked on, the places that are written
-// belong to its columns and a tile's rows: they stay in the first-level cache.
+// Transposes with a table of the nonzeros of each column in each tile of the transposed stream; the
+// table then becomes that of their places. While a tile of `from` is processed, the written places
+// belong to its columns and one tile's rows, so they stay in the first-level cache.
 class Transposition {
  public:
   explicit Transposition(const CsrStream& from)
@@ -21,7 +21,7 @@ class Transposition {
         width_(internal::choose_tile(from.rows, from.columns, from.nnz)),
         tiles_(std::max<int64_t>((from.rows + width_ - 1) / width_, 1)) {}
 
-  // Whether the table, and all rows of each tile, are few compared with the nonzeros.
+  // Whether the table, and all rows of each tile, are small compared with the nonzeros.
   bool is_worth_it() const {
     const int64_t tiles_of_columns = internal::count_tiles(from_);
     return (tiles_ == 1 || tiles_ * from_.columns <= from_.nnz) &&
@@ -85,7 +85,7 @@ class Transposition {
     arrangement.end_stream();
   }
 
-  // The nonzeros of one tile, its rows ascending.
+  // Writes the nonzeros of one tile, whose rows ascend.
   void fill(const CsrBlock& block, const CsrTile& tile) {
     const auto rows = static_cast<size_t>(block.end_row - block.first_row);
     rows_.assign(rows, {});
@@ -102,7 +102,7 @@ class Transposition {
     }
   }
 
-  // Loops of their own: among so much else the compiler keeps their counters in memory.
+  // A separate function, because in the large one the compiler keeps the counters in memory.
   [[gnu::noinline]] static void count_offsets(std::span<const uint16_t> offsets, uint32_t* counts) {
     for (const uint16_t offset : offsets) ++counts[offset];
   }
@@ -124,15 +124,15 @@ class Transposition {
   const CsrStream& from_;
   CsrTransposed into_;
   int64_t width_, tiles_;  // of the transposed stream
-  Array<uint32_t> table_;  // [tiles, columns]: nonzeros, then the next one's place
+  Array<uint32_t> table_;  // [tiles, columns]: counts, then next places
   std::vector<Row> rows_;  // of a block in one tile
 };
 
-// By a counting sort of all nonzeros by column: in time and memory of their number alone.
+// A counting sort of all nonzeros by column: time and memory depend only on their number.
 CsrTransposed transposed_by_sorting(const CsrStream& from) {
   const std::vector<int64_t> row_begin = csr_row_begins(from);
   std::vector<int64_t> column_begin(static_cast<size_t>(from.columns) + 1);
-  // By element in row-major order: its value's place in the stream, and its column.
+  // For each element in row-major order: its value's place in the stream, and its column.
   Array<uint32_t> value_of(static_cast<size_t>(from.nnz)), column_of(value_of.size());
   std::vector<int64_t> next(row_begin.begin(), row_begin.end() - 1);
   csr_for_each_segment(from, [&](int64_t row, int64_t value, int64_t first, int64_t length) {

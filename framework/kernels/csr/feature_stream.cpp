@@ -1,5 +1,5 @@
-// A feature's examples lie side by side in a slab: one pass counts those that are not zero, which
-// gives all places, the other writes values and offsets there, 16 at a time compressed in a
+// In a slab, a feature's examples are contiguous. One pass counts the nonzero ones, which gives
+// all places; the other writes values and offsets there, 16 at a time, compressed in a
 // register.
 #include "lacuna/framework/kernels/csr/feature_stream.hpp"
 
@@ -21,13 +21,13 @@
 namespace lacuna {
 namespace {
 
-// Features [begin, end) of a tile, which is slabs [first_slab, end_slab).
+// Features [begin, end) of a tile that consists of slabs [first_slab, end_slab).
 struct FeatureRun {
   const float* slabs = nullptr;
   int64_t features = 0;
   int64_t begin = 0, end = 0;
   int64_t first_slab = 0, end_slab = 0;
-  const int64_t* places = nullptr;  // by feature, where its values begin
+  const int64_t* places = nullptr;  // by feature, the place of its first value
   float* values = nullptr;
   uint16_t* offsets = nullptr;
 
@@ -46,7 +46,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How many are not zero in each of `rows` slab rows.
+// Counts the nonzeros in each of `rows` slab rows.
 void count_rows(const float* x, int64_t rows, uint8_t* counts) {
   for (int64_t row = 0; row < rows; ++row, x += kSlabWidth) {
     size_t count = 0;
@@ -63,8 +63,8 @@ void count_rows(const float* x, int64_t rows, uint8_t* counts) {
   }
 }
 
-// Writes a slab row's and, from `first` on, their numbers; returns how many. Nothing is written
-// past them, where what belongs to other rows may be already.
+// Writes the nonzeros of a slab row, and their numbers from `first` on; returns their count.
+// Nothing is written after them, because other rows may already be there.
 HWY_INLINE int64_t write_row(const float* x, int64_t first, float* values, uint16_t* offsets) {
   int64_t count = 0;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
@@ -77,7 +77,7 @@ HWY_INLINE int64_t write_row(const float* x, int64_t first, float* values, uint1
     const size_t kept = hn::CountTrue(f, mask);
     const auto numbers = hn::Iota(i32, static_cast<int32_t>(first + i));
     const auto packed = hn::Compress(numbers, hn::RebindMask(i32, mask));
-    // Compressed in a register, then stored under a mask: a compressing store takes far longer.
+    // Compresses in a register, then stores with a mask: a compressing store takes far longer.
     hn::BlendedStore(hn::Compress(some, mask), hn::FirstN(f, kept), f, values + count);
     hn::BlendedStore(hn::DemoteTo(u16, packed), hn::FirstN(u16, kept), u16, offsets + count);
     count += static_cast<int64_t>(kept);
@@ -113,8 +113,8 @@ namespace {
 HWY_EXPORT(count_rows);
 HWY_EXPORT(write_features);
 
-// Slab rows that are counted, and features that are written, by one thread at a time: fewer take
-// less time than a second thread takes to begin.
+// Numbers of slab rows that one thread counts, and of features that it writes, at a time: fewer
+// take less time than starting a second thread.
 constexpr int64_t kCountedAtOnce = 2048, kWrittenAtOnce = 512;
 
 Array<uint8_t> counts_of(const float* slabs, int64_t rows) {
@@ -126,7 +126,7 @@ Array<uint8_t> counts_of(const float* slabs, int64_t rows) {
   return counts;
 }
 
-// Whole slabs, about as many examples as a stream of this density would take.
+// Whole slabs, with about as many examples as a stream of this density should have.
 int64_t tile_examples(int64_t batch, int64_t features, int64_t nnz) {
   constexpr int64_t kNear = 128;
   const int64_t chosen = internal::choose_tile(batch, features, nnz);

@@ -1,5 +1,5 @@
-// The nonzeros of activations as a stream (csr.h) whose rows are the features: the sparse matrix of
-// a weight's gradient, where the activations are sparse and the weight is not.
+// The nonzeros of activations as a stream (csr.hpp) whose rows are the features: the sparse matrix
+// in the weight gradient if the activations are sparse and the weight is not.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct FeatureStream {
   Array<float> values = {};  ///< in stream order; four more at the end
 };
 
-/// Drops what is zero, and makes a stream of the rest. Within a tile rows are sorted by their
-/// number of nonzeros, as csr_stream sorts them. *Shapes:* slabs of [batch, features], zero in the
-/// padding. *Cost:* two passes over the slabs, on several threads; SIMD with AVX-512.
+/// Drops zeros, and makes a stream of the other values. Within a tile, rows are sorted by their
+/// number of nonzeros, as by csr_stream. *Shapes:* slabs of [batch, features], zero in the padding.
+/// *Cost:* two passes over the slabs, on several threads; SIMD with AVX-512.
 FeatureStream feature_stream(const float* slabs, int64_t batch, int64_t features);
 
 }  // namespace lacuna

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kCandidates = 64;
 
-// Without the instruction a call for each word: pairs are for processors that have it.
+// Without this instruction, each word costs a call: pairs are used only on processors that have it.
 #if defined(__x86_64__) && defined(__GNUC__)
 #define LACUNA_COUNTS_BITS __attribute__((target("popcnt")))
 #else

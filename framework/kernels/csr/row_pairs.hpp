@@ -1,4 +1,4 @@
-// Which rows share columns, two by two.
+// Pairs rows that share columns.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// Puts rows of bits in pairs. One object may be used again and again.
+/// Pairs rows of bits. An object can be reused.
 class RowPairing {
  public:
   struct Pair {
@@ -16,35 +16,35 @@ class RowPairing {
   };
   static constexpr int32_t kUnit = 4;
 
-  /// Begins with so many rows without a bit.
+  /// Starts with this number of rows without bits.
   void begin(int64_t rows, int64_t columns);
   void set(int64_t row, uint32_t column) {
     bits_[static_cast<size_t>(row * words_ + column / 64)] |= uint64_t{1} << column % 64;
   }
-  /// Eight columns from `first`, a multiple of eight, on.
+  /// Sets eight columns from `first` on, a multiple of eight.
   void set_eight(int64_t row, int64_t first, uint64_t bits) {
     bits_[static_cast<size_t>(row * words_ + first / 64)] |= bits << first % 64;
   }
   bool has(int64_t row, uint32_t column) const {
     return (bits_[static_cast<size_t>(row * words_ + column / 64)] >> column % 64 & 1) != 0;
   }
-  /// Each row in turn gets the one that shares most with it, of the next 64 that have none yet.
-  /// *Cost:* as many comparisons of rows for each.
+  /// Pairs each row in turn with the row that shares most columns with it among the next 64
+  /// unpaired ones. *Cost:* up to 64 comparisons of rows per row.
   void run();
 
-  /// By `shared`, ascending.
+  /// Sorted by `shared`, ascending.
   const std::vector<Pair>& pairs() const { return pairs_; }
-  /// The row that is left of an odd number, or none.
+  /// The row that remains if their number is odd, otherwise empty.
   const std::vector<uint32_t>& single() const { return single_; }
 
-  /// The order of a row's columns, given ascending, that puts `shared` of those that row `other`
-  /// has too first, then the rest. `column(k)` is the k-th of `count`.
+  /// Reorders a row's ascending columns: first the `shared` ones that row `other` also has, then
+  /// the rest. `column(k)` is the k-th of `count`.
   template <class Column>
   const std::vector<uint32_t>& order(int64_t other, int32_t shared, size_t count,
                                      const Column& column) {
     order_.resize(count);
     others_.resize(count);
-    // Each goes to both lists' ends, of which one moves on: no processor would foresee a jump.
+    // Each column is written to both lists' ends, and one advances: no branch to mispredict.
     size_t next_shared = 0, next_other = 0;
     for (size_t k = 0; k < count; ++k) {
       const size_t is_shared = static_cast<size_t>(has(other, column(k))) &

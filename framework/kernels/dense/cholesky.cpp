@@ -1,5 +1,5 @@
 // By blocks of 64 rows: the blocks on the diagonal are factored and inverted by plain loops, and
-// everything else is products (double_product.h), the solves too, by those inverses.
+// everything else is products (double_product.hpp), the solves too, by those inverses.
 #include "lacuna/framework/kernels/dense/cholesky.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The map by channel: a normalization with what follows it.
+// The map by channel: a normalization together with the operations after it.
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 #include <hwy/cache_control.h>
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// into = scale x + shift (+ added), rectified or not; pass: whether it is not ≤ 0.
+// into = scale x + shift (+ added), with or without ReLU; pass: whether it is not ≤ 0.
 void affine_run(const NormRun& run, const Lanes& scale, const Lanes& shift, bool rectify) {
   const Vector zero = hn::Zero(Floats());
   Vector a[kRunVectors], b[kRunVectors];
@@ -30,7 +30,7 @@ void affine_run(const NormRun& run, const Lanes& scale, const Lanes& shift, bool
       ask_ahead(run.added, v, i);
       y = hn::Add(y, load_some(run.added + i, n));
     }
-    // Not Max, which may take a NaN for zero.
+    // Max is not used, because it may return zero for NaN.
     if (rectify) y = hn::IfThenZeroElse(hn::Lt(y, zero), y);
     store_around(run, y, run.into + i, n);
     if (run.pass != nullptr) store_bits(hn::Not(hn::Le(y, zero)), run.pass, i);
@@ -48,7 +48,7 @@ namespace {
 
 HWY_EXPORT(affine_run);
 
-// Scalar form, for checking the rest.
+// Scalar form, to check the vectorized one.
 void affine_plainly(const NormRun& run, const Lanes& scale, const Lanes& shift, bool rectify) {
   for (int64_t i = 0; i < run.count; ++i) {
     const auto lane = static_cast<size_t>(i % kRunLanes);
@@ -77,7 +77,7 @@ Tensor channel_affine(const Tensor& x, const std::vector<float>& scale,
   const float* data = x.data(x.order());
   const float* added_data = added.defined() ? added.data(x.order()) : nullptr;
   float* into = y.mutable_data(x.order());
-  // Rows of pixels are not aligned.
+  // In row-major order, rows of pixels are not aligned.
   const bool around_caches = x.order() != Order::RowMajor && writes_around_caches(y.bytes());
   const ChannelTasks tasks(runs);
   tasks.for_each([&](int64_t group, int64_t task) {

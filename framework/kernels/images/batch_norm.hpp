@@ -1,4 +1,4 @@
-// Batch normalization of images, with the addition and the ReLU behind it in the same pass.
+// Batch normalization of images, with a following addition and ReLU in the same pass.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace lacuna {
 
-/// How many values there are, their mean, and the sum of their squared distances from it.
+/// The number of values, their mean, and the sum of their squared distances from it.
 struct Moments {
   double count = 0.0, mean = 0.0, squares = 0.0;
 
-  /// Joins those of further values. *Source:* Chan, Golub and LeVeque, "Updating formulae and a
-  /// pairwise algorithm for computing sample variances", 1979.
+  /// Adds the moments of further values. *Source:* Chan, Golub and LeVeque, "Updating formulae and
+  /// a pairwise algorithm for computing sample variances", 1979.
   void join(const Moments& more) {
     const double total = count + more.count, distance = more.mean - mean;
     if (total == 0.0) return;
@@ -32,19 +32,19 @@ struct ChannelStatistics {
 /// *Shapes:* x [batch, channels, height, width] in any order. *Cost:* one read of x.
 ChannelStatistics channel_statistics(const Tensor& x);
 
-/// What follows an affine map in the same pass.
+/// The operation after an affine map, in the same pass.
 enum class Rectify { No, Yes };
 
-/// y = scale x + shift (+ added), by channel, and its positive part where asked. Where `passed` is
-/// not null it becomes a bit for each value, set unless y ≤ 0: what the gradient's functions below
-/// ask for, in a 32nd of y's memory. *Shapes:* all of one shape and order; `added` may be
-/// undefined. *Cost:* one pass.
+/// y = scale x + shift (+ added) by channel, with ReLU on request. If `passed` is not null, it
+/// receives one bit per value, set unless y ≤ 0, which the gradient functions below need; it takes
+/// a 32nd of y's memory. *Shapes:* all of one shape and order; `added` may be undefined. *Cost:*
+/// one pass.
 Tensor channel_affine(const Tensor& x, const std::vector<float>& scale,
                       const std::vector<float>& shift, const Tensor& added, Rectify rectify,
                       Tensor* passed = nullptr);
 
-/// Σ over a channel of each of them: g, and g (x − mean) / deviation, where g is dy, or zero where
-/// `passed` has no bit, if it is defined.
+/// Sums over a channel: Σ g and Σ g (x − mean) / deviation. g is dy; if `passed` is defined, it is
+/// zero where the bit is not set.
 struct NormGradientSums {
   std::vector<double> g, gx;
 };
@@ -57,7 +57,7 @@ NormGradientSums norm_gradient_sums(const Tensor& dy, const Tensor& passed, cons
 struct NormSlopes {
   float a = 0.0f, b = 0.0f, c = 0.0f;
 };
-/// dx by channel, with g as above. Where `dg` is not null it becomes g.
+/// dx by channel, with g as above. If `dg` is not null, it receives g.
 Tensor channel_affine_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
                                const std::vector<NormSlopes>& slopes, Tensor* dg);
 

@@ -1,4 +1,4 @@
-// How passes over the channels of images are cut into tasks, and a channel's sums over its tasks.
+// How passes over the channels of images are cut into tasks, and sums of a channel over its tasks.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-/// A group's parts, cut into as many tasks as give work to threads, whatever their number.
+/// The parts of a group, cut into tasks for the threads, independent of their number.
 class ChannelTasks {
  public:
   explicit ChannelTasks(const ImageRuns& runs) : parts_(runs.parts()), groups_(runs.groups()) {
@@ -24,10 +24,10 @@ class ChannelTasks {
   /// Tasks of one group.
   int64_t count() const { return tasks_; }
   int64_t groups() const { return groups_; }
-  /// The first part of a task; of the one behind the last: the number of parts.
+  /// The first part of a task; after the last task, the number of parts.
   int64_t first(int64_t task) const { return parts_ * task / tasks_; }
 
-  /// Calls `body(group, task)` for all of them, in parallel.
+  /// Calls `body(group, task)` for all tasks, in parallel.
   template <class Body>
   void for_each(const Body& body) const {
     parallel_blocks(groups_ * tasks_, [&](int64_t index) { body(index / tasks_, index % tasks_); });
@@ -37,7 +37,7 @@ class ChannelTasks {
   int64_t parts_, groups_, tasks_;
 };
 
-/// Two sums of each channel: part after part within a task, and task after task.
+/// Two sums of each channel, added part by part within a task, and then task by task.
 class ChannelSums {
  public:
   ChannelSums(const ImageRuns& runs, const ChannelTasks& tasks)
@@ -46,7 +46,7 @@ class ChannelSums {
         lanes_(runs.has_channel_lanes() ? kRunLanes : 1),
         partial_(static_cast<size_t>(runs.groups() * tasks.count() * lanes_ * 2)) {}
 
-  /// Of one task, where `add(part, s, q)` adds a part's sums by lane.
+  /// Computes the sums of one task; `add(part, s, q)` adds a part's sums by lane.
   template <class Add>
   void sum(int64_t group, int64_t task, const Add& add) {
     double* into = partial_.data() + (group * tasks_.count() + task) * lanes_ * 2;
@@ -64,7 +64,7 @@ class ChannelSums {
   struct Pair {
     double s = 0.0, q = 0.0;
   };
-  /// After all tasks of the channel's group.
+  /// To be called after all tasks of the channel's group.
   Pair of(int64_t channel) const {
     Pair sums;
     for (int64_t task = 0; task < tasks_.count(); ++task) {

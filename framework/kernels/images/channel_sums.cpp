@@ -36,7 +36,7 @@ namespace {
 
 HWY_EXPORT(statistics_run);
 
-// Scalar forms, for checking the rest.
+// Scalar forms, to check the vectorized ones.
 void statistics_plainly(const NormRun& run, const Lanes& pivot, LaneSums& s, LaneSums& q) {
   for (int64_t i = 0; i < run.count; ++i) {
     const auto lane = static_cast<size_t>(i % kRunLanes);
@@ -68,7 +68,7 @@ std::vector<ChannelSums::Pair> sums_of(const ImageRuns& runs, const float* data,
   return of_channels;
 }
 
-// The mean over some first values of a group, a lane's where it is a channel, else of all.
+// The mean over the first values of a group: per lane if a lane is a channel, else of all.
 Lanes first_means(const ImageRuns& runs, const float* data, int64_t group) {
   constexpr int64_t kValues = 16 * kRunLanes;
   const int64_t present = runs.lanes(group, 0);
@@ -95,7 +95,7 @@ ChannelStatistics channel_statistics(const Tensor& x) {
   const ImageRuns runs(x.shape(), x.order());
   const float* data = x.data(x.order());
   const auto channels = static_cast<size_t>(runs.channels());
-  // Differences from a value near the channel's mean, so that a mean far from zero costs no digits.
+  // Differences from a value near the mean, so that a large mean costs no digits.
   std::vector<float> pivot(channels);
   for (int64_t group = 0; runs.parts() > 0 && group < runs.groups(); ++group) {
     const Lanes first = first_means(runs, data, group);
@@ -109,7 +109,7 @@ ChannelStatistics channel_statistics(const Tensor& x) {
   for (size_t c = 0; c < channels; ++c) {
     const double distance = sums[c].s / n;
     statistics.mean[c] = static_cast<double>(pivot[c]) + distance;
-    // A NaN stays one.
+    // A NaN remains NaN.
     const double variance = sums[c].q / n - distance * distance;
     statistics.variance[c] = variance < 0.0 ? 0.0 : variance;
   }
@@ -156,7 +156,7 @@ ChannelStatistics PartMoments::joined() const {
       all.join(moments_[static_cast<size_t>(part * channels_ + channel)]);
     }
     statistics.mean.push_back(all.mean);
-    // A NaN stays one.
+    // A NaN remains NaN.
     const double variance = all.squares / all.count;
     statistics.variance.push_back(variance < 0.0 ? 0.0 : variance);
   }

@@ -1,4 +1,4 @@
-// The contiguous runs of image tensors in any storage order, and the channels they belong to.
+// The contiguous runs of image tensors in any storage order, and their channels.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// Floats that share their places' channels: what repeats along a run.
+/// The number of floats after which the channels repeat along a run.
 inline constexpr int64_t kRunLanes = 16;
 static_assert(kRunLanes == kImageSlabWidth && kRunLanes == kChannelBlock);
 
@@ -18,13 +18,13 @@ static_assert(kRunLanes == kImageSlabWidth && kRunLanes == kChannelBlock);
 using Lanes = std::array<float, kRunLanes>;
 using LaneSums = std::array<double, kRunLanes>;
 
-/// Images as groups of channels times parts of the batch, each of which is a number of runs. In
-/// row-major images and slabs a group is a channel, and in blocks 16 channels, one a lane.
+/// Images as groups of channels times parts of the batch; each part has several runs. In row-major
+/// images and slabs a group is one channel, in blocks it is 16 channels, one per lane.
 class ImageRuns {
  public:
   explicit ImageRuns(const Shape& shape, Order order)
       : order_(order), slabs_(shape), blocks_(shape) {
-    // Images of one pixel lie alike in both, and a run of one float takes longest.
+    // Images of one pixel are equal in both orders, and runs of one float are slowest.
     const bool is_pixel = slabs_.height * slabs_.width == 1;
     if (order == Order::RowMajor && is_pixel && slabs_.channels % kRunLanes == 0) {
       order_ = Order::ChannelBlocks;
@@ -33,31 +33,31 @@ class ImageRuns {
 
   bool has_channel_lanes() const { return order_ == Order::ChannelBlocks; }
   int64_t groups() const { return has_channel_lanes() ? blocks_.blocks() : slabs_.channels; }
-  /// Examples, or slabs of them.
+  /// The number of examples, or of slabs of them.
   int64_t parts() const { return order_ == Order::ImageSlabs ? slabs_.slabs() : slabs_.batch; }
-  /// Lanes of a part's runs that hold anything: fewer in the last slab, and in the last block.
+  /// Lanes of a part's runs that hold values: fewer in the last slab, and in the last block.
   int64_t lanes(int64_t group, int64_t part) const {
     if (order_ == Order::ImageSlabs) return std::min(kRunLanes, slabs_.batch - part * kRunLanes);
     if (has_channel_lanes()) return std::min(kRunLanes, slabs_.channels - group * kRunLanes);
     return kRunLanes;
   }
-  /// The channel of a group's lane; one that is not there in the last block.
+  /// The channel of a group's lane; in the last block it may not exist.
   int64_t channel(int64_t group, int64_t lane) const {
     return has_channel_lanes() ? group * kRunLanes + lane : group;
   }
   /// Values of a channel.
   int64_t values_of_channel() const { return slabs_.batch * slabs_.height * slabs_.width; }
   int64_t channels() const { return slabs_.channels; }
-  /// Bytes of a bit for each float, where each run begins with a byte of its own.
+  /// Bytes for one bit per float; each run begins with a new byte.
   int64_t bit_bytes() const {
     if (order_ == Order::RowMajor) return slabs_.batch * slabs_.channels * plane_bytes();
     return (order_ == Order::ImageSlabs ? slabs_.size() : blocks_.size()) / 8;
   }
 
-  /// Floats one after the other.
+  /// Consecutive floats.
   struct Run {
     int64_t begin, count;
-    int64_t bits;                  // the byte of the first one's bit
+    int64_t bits;                  // the byte of the first float's bit
     bool has_line_behind = false;  // between the rows of slabs
   };
   /// Calls `visit(run)` for each run.

@@ -1,4 +1,4 @@
-// The gradient of a normalization with what followed it: sums by channel, and a map by them.
+// The gradient of a normalization and what follows it: sums by channel, then a map.
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 #include "lacuna/framework/kernels/images/channel_passes.hpp"
@@ -56,7 +56,7 @@ namespace {
 HWY_EXPORT(gradient_sums_run);
 HWY_EXPORT(affine_gradient_run);
 
-// Scalar forms, for checking the rest.
+// Scalar forms, to check the vectorized ones.
 void gradient_sums_plainly(const NormRun& run, const Lanes& mean, LaneSums& s, LaneSums& q) {
   for (int64_t i = 0; i < run.count; ++i) {
     const auto lane = static_cast<size_t>(i % kRunLanes);

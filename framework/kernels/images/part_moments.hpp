@@ -1,4 +1,4 @@
-// Moments of images by channel, taken part by part as the images are made.
+// Moments of images by channel, computed part by part while the images are computed.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ struct SlabPart {
   Range rows, columns;
 };
 
-/// Each part has its own, which are joined in the order of the parts: numbers do not depend on who
-/// takes which part.
+/// Each part has its own moments, joined in the order of the parts: results do not depend on which
+/// thread computes which part.
 class PartMoments {
  public:
   PartMoments(int64_t channels, int64_t parts);
 
-  /// Takes part number `part`. Any thread may, each part once. *Requires* at least one pixel;
-  /// `slabs` is the whole tensor's first float. *Cost:* one read of the part.
+  /// Adds part number `part`. Any thread may call it, once per part. *Requires* at least one pixel;
+  /// `slabs` is the first float of the whole tensor. *Cost:* one read of the part.
   void take(int64_t part, const ImageSlabs& images, const SlabPart& at, const float* slabs);
-  /// Of all parts, as channel_statistics has them.
+  /// The moments of all parts, as by channel_statistics.
   ChannelStatistics joined() const;
 
  private:

@@ -1,4 +1,4 @@
-// Plain loops, which take a small part of a network's time: a plane is one task.
+// Plain loops, which take a small part of a network's time. One task per plane.
 #include "lacuna/framework/kernels/images/pooling.hpp"
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace lacuna {
 namespace {
 
-// Elements of a kernel's side.
+// Elements along one side of a kernel.
 struct Span {
   int64_t first, end;
 };
 
-// Those of a kernel that begins at `begin` which are within an image of `size`: the padding, which
-// may be far larger than the image, is not gone through.
+// The elements of a kernel, beginning at `begin`, that are within an image of `size`. Padding,
+// which may be far larger than the image, is skipped without a loop.
 Span inside(int64_t begin, int64_t kernel, int64_t dilation, int64_t size) {
   const int64_t first = begin >= 0 ? 0 : (dilation - 1 - begin) / dilation;
   const int64_t end = begin >= size ? 0 : (size - 1 - begin) / dilation + 1;
@@ -33,7 +33,7 @@ struct Places {
         output(window_.output(image, "pooling")),
         planes(shape[0] * shape[1]) {}
 
-  // Calls `visit(pixel)` for those under the window at a place.
+  // Calls `visit(pixel)` for the pixels under the window at a place.
   template <class Visit>
   void for_each_pixel(int64_t place, const Visit& visit) const {
     const int64_t top = place / output.width * window.stride.height - window.padding.height;

@@ -1,4 +1,4 @@
-// Pooling of images, and the shortcut that has no weights. All take and give row-major images
+// Pooling of images, and the shortcut without weights. Inputs and outputs are row-major images
 // unless documented otherwise.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace lacuna {
 
-/// The largest pixel under the window at each place, and its index in its plane (the first one
-/// where several are equal; a NaN where there is one). Padding never wins. *Shapes:* x [batch,
-/// channels, height, width] → [batch, channels, output].
+/// The largest pixel under the window at each place, and its index in its plane (the first of equal
+/// ones; a NaN if there is one). Padding is never selected. *Shapes:* x [batch, channels, height,
+/// width] → [batch, channels, output].
 struct MaxPool {
   Tensor y;
   std::vector<int32_t> index;  ///< of y's elements
@@ -20,7 +20,7 @@ struct MaxPool {
 MaxPool max_pool(const Tensor& x, const Window& window);
 Tensor max_pool_gradient(const Tensor& dy, const std::vector<int32_t>& index, const Shape& shape);
 
-/// What an average divides by where a window reaches into the padding.
+/// Whether the divisor of an average counts padding under the window.
 enum class CountPadding { No, Yes };
 Tensor avg_pool(const Tensor& x, const Window& window, CountPadding count);
 Tensor avg_pool_gradient(const Tensor& dy, const Window& window, CountPadding count,
@@ -32,9 +32,9 @@ Tensor plane_means(const Tensor& x);
 /// Its gradient, in an order of images.
 Tensor plane_means_gradient(const Tensor& dy, const Shape& shape, Order order);
 
-/// Every `stride`-th row and column, with `before` channels of zeros before the image's and the
-/// rest of `channels` behind them. *Shapes:* x [batch, c, height, width] → [batch, channels,
-/// ⌈height / stride⌉, ⌈width / stride⌉], in the order of images, or row-major, that x is in.
+/// Selects every `stride`-th row and column, with `before` channels of zeros before the image's,
+/// and the rest of `channels` after them. *Shapes:* x [batch, c, height, width] → [batch, channels,
+/// ⌈height / stride⌉, ⌈width / stride⌉], in the order of x.
 Tensor subsample_pad(const Tensor& x, Extent stride, int64_t channels, int64_t before);
 Tensor subsample_pad_gradient(const Tensor& dy, Extent stride, int64_t before, const Shape& shape);
 

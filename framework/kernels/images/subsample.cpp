@@ -7,7 +7,7 @@
 namespace lacuna {
 namespace {
 
-// Where the pixels of images lie: floats of single ones, of 16 examples, or of up to 16 channels.
+// The places of pixels: floats of one example, of 16 examples, or of up to 16 channels.
 class Pixels {
  public:
   Pixels(const Shape& shape, Order order)
@@ -17,14 +17,14 @@ class Pixels {
   int64_t channels() const { return slabs_.channels; }
   int64_t height() const { return slabs_.height; }
   int64_t width() const { return width_; }
-  // Channels from this one on that lie next to it.
+  // The number of consecutive channels in memory from this one on.
   int64_t run(int64_t channel) const {
     if (order_ != Order::ChannelBlocks) return 1;
     return std::min(kChannelBlock - channel % kChannelBlock, channels() - channel);
   }
-  // Floats of a pixel of so many channels.
+  // Floats of a pixel with this number of channels.
   int64_t floats(int64_t run) const { return order_ == Order::ImageSlabs ? kImageSlabWidth : run; }
-  // From a pixel to the next of its row.
+  // The distance from a pixel to the next one of its row.
   int64_t step() const { return order_ == Order::RowMajor ? 1 : kChannelBlock; }
   int64_t at(int64_t part, int64_t channel, int64_t row) const {
     if (order_ == Order::ImageSlabs) return slabs_.line(part, channel, row, 0);
@@ -40,8 +40,8 @@ class Pixels {
   int64_t width_, plane_;
 };
 
-// Calls `visit(part, channel, channels next to it)` for every channel of `of`, a task a part:
-// `shift` later, as many lie next to each other in `other`, or none of them is there.
+// Calls `visit(part, channel, run of channels)` for all channels of `of`, one task per part. In
+// `other`, the run is contiguous `shift` channels later, or does not exist.
 template <class Visit>
 void for_each_run(const Pixels& of, const Pixels& other, int64_t shift, const Visit& visit) {
   parallel_blocks(of.parts(), [&](int64_t part) {

@@ -1,9 +1,9 @@
-// The N:M product over batch slabs: as that of csr.cpp, with less to fetch.
+// The N:M product over batch slabs, similar to csr.cpp, with fewer loads of indices.
 //
-// All rows of a tile have their slots at the same groups of columns, so that two rows share the
-// pointers to a group's activations and a value adds only its code to them: for 2:4 one byte of
-// codes serves four values. On Zen 4, where a cycle has one 64-byte load and one multiply-add, both
-// rows' 32 of either for four slots hide the rest.
+// All rows of a tile have slots in the same groups of columns. So two rows share the pointers to a
+// group's activations, and a value adds only its code to them: for 2:4, one byte of codes serves
+// four values. Zen 4 does one 64-byte load and one multiply-add per cycle; both rows take 32 of
+// each for four slots, which hide all other instructions.
 #include "lacuna/framework/kernels/nm/nm.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ HWY_INLINE void multiply_add(const char* x, int64_t group_bytes, const uint64_t 
   }
 }
 
-// kRows rows from row i on.
+// Processes kRows rows from row i on.
 template <class Code, int kVectors, int kRows, bool kByLoads>
 HWY_INLINE void product_rows(const NmRun& run, int64_t i) {
   Vector acc[kRows][kVectors];
@@ -93,7 +93,7 @@ HWY_INLINE void product_rows(const NmRun& run, int64_t i) {
   }
 }
 
-// Sums in flight hide the latency of a multiply-add.
+// Several independent sums hide the latency of a multiply-add.
 template <class Code, int kVectors, bool kByLoads>
 HWY_NOINLINE void product_tile(const NmRun& run) {
   constexpr int kRows = kVectors == 1 ? 4 : kVectors <= 4 ? 2 : 1;

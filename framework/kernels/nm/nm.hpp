@@ -1,12 +1,12 @@
-// N:M sparsity: of each M consecutive columns of a row at most N are nonzero. How such a matrix
-// lies in memory, and the three products of training.
+// N:M sparsity: of each M consecutive columns of a row, at most N are nonzero. The storage of such
+// a matrix, and the three products of training.
 //
 // Every group of M columns has the same number of slots for values, N or a little more. So all rows
-// have equally many, and for each value there is only a code of 2 or 4 bits: its column within the
-// group. Slots that hold no nonzero have value and gradient zero.
+// have the same number, and a value needs only a code of 2 or 4 bits: its column within the group.
+// Slots without a nonzero have value and gradient zero.
 //
-// The columns are cut into tiles that fit the first-level cache as rows of a slab. Slots lie by
-// tile, then row, then column: the order in which the kernels read them.
+// The columns are cut into tiles that fit the first-level cache as rows of a slab. Slots are
+// ordered by tile, then row, then column, as the kernels read them.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct NmTile {
   int64_t first_code = 0, code_bytes = 0;
 };
 
-/// The size of an N:M matrix and its N:M, and so where each slot is, whatever positions exist.
+/// The size of an N:M matrix and its N:M. They determine the place of each slot, for any positions.
 struct NmMatrixForm {
   /// Rows of a slab that stay in a first-level cache of 32 KiB.
   static constexpr int64_t kMostTileColumns = 128;
@@ -39,7 +39,7 @@ struct NmMatrixForm {
   int n() const { return pattern.n(); }
   int m() const { return pattern.m(); }
 
-  /// Slots of a group: n, or the next multiple of four where n is not 1, 2 or a multiple of four.
+  /// Slots of a group: n, or the next multiple of four if n is not 1, 2 or a multiple of four.
   int slots() const { return n() <= 2 ? n() : (n() + 3) / 4 * 4; }
   /// Bits of a code: 2 for m ≤ 4, else 4.
   int code_bits() const { return m() <= 4 ? 2 : 4; }
@@ -47,18 +47,18 @@ struct NmMatrixForm {
   int64_t stored() const { return rows * slots_of_row(); }
   int64_t code_bytes() const;
 
-  /// All tiles but the last have this many columns; their rows' slots are a multiple of four.
+  /// Columns of all tiles but the last; a row's slots in them are a multiple of four.
   int64_t tile_columns() const;
   int64_t tiles() const;  ///< at least 1, which may have no columns
   NmTile tile(int64_t t) const;
 
-  /// Rows that one thread takes at a time: a multiple of four.
+  /// Number of rows of a thread's unit of work: a multiple of four.
   int64_t rows_of_block() const;
 
   /// *Errors:* ShapeError unless there are rows · columns weights.
   void require_weights(size_t count) const;
 
-  /// A slot's code, among those of its row in its tile.
+  /// The code of a slot, given the codes of its row in its tile.
   int64_t code(const uint8_t* row_codes, int64_t slot) const {
     const int64_t bit = slot * code_bits();
     return row_codes[bit / 8] >> (bit % 8) & ((1 << code_bits()) - 1);
@@ -76,26 +76,26 @@ struct NmMatrix {
   }
 };
 
-/// Builds the matrix whose row r has nonzeros in columns[row_begin[r]] … columns[row_begin[r+1] −
-/// 1], ascending. *Requires* at most n of them in a group, and fewer than 2³² slots. *Cost:*
+/// Builds a matrix. Row r has nonzeros in columns[row_begin[r]] … columns[row_begin[r+1] − 1],
+/// ascending. *Requires* at most n of them in a group, and fewer than 2³² slots. *Cost:*
 /// O(slots).
 NmMatrix nm_matrix(const NmMatrixForm& form, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> columns);
 
-/// The matrix of a mask's bits, row after row. None where some group has not n bits, or n is none
-/// of 1, 2, 4 or m none of 4, 8, 16. *Requires* rows · columns bits. *Cost:* a few instructions for
-/// each 128 columns of a row.
+/// The matrix of a mask's bits, row after row. Empty if some group does not have n bits, if n is
+/// not 1, 2 or 4, or if m is not 4, 8 or 16. *Requires* rows · columns bits. *Cost:* a few
+/// instructions for each 128 columns of a row.
 std::optional<NmMatrix> nm_matrix_of_full(const NmMatrixForm& form, const BitMask& mask);
 
 /// Whether each four rows have at most two bits in each column. *Requires* rows divisible by four.
 bool nm_columns_fit(const NmMatrixForm& form, const BitMask& mask);
 
-/// Between the slots' values and a dense matrix [rows, columns], row-major, zero where there is no
-/// slot. Unused slots become zero. *Cost:* one pass over both; by vectors for most formats.
+/// Convert slots' values from and to a dense matrix [rows, columns], row-major, zero without a
+/// slot. Unused slots become zero. *Cost:* one pass over both; vectorized for most formats.
 void nm_from_dense(const NmMatrix& matrix, const float* dense, float* values);
 void nm_to_dense(const NmMatrix& matrix, const float* values, float* dense);
 
-/// `visit(slot, row, column)` for each slot that holds a nonzero, ascending by slot: in each row
+/// Calls `visit(slot, row, column)` for each slot with a nonzero, ascending by slot: in each row,
 /// columns ascend.
 template <class Visit>
 void nm_for_each(const NmMatrix& matrix, Visit&& visit) {
@@ -121,23 +121,23 @@ void nm_for_each(const NmMatrix& matrix, Visit&& visit) {
   }
 }
 
-// The products. Work is cut by rows and slabs, never by the number of threads, and each sum is
-// taken in one order: results do not depend on the threads. Arrays of slots must be readable for 16
-// bytes past their end, as every Buffer is. An unused slot multiplies its zero with an activation
-// of its group: where that is infinite or NaN, so is the output. Padding columns of the last slab
-// are computed with the others or left as they are.
+// The products. Work is cut by rows and slabs, never by the number of threads, and each sum has one
+// order, so results do not depend on the threads. Arrays of slots must be readable for 16 bytes
+// past their end, as every Buffer is. An unused slot multiplies its zero with an activation of its
+// group: if that is infinite or NaN, the output becomes NaN. Padding columns of the last slab are
+// either computed or left unchanged.
 
 /// Y = X Wᵀ + bias. *Shapes:* x slabs of [batch, columns], y slabs of [batch, rows], bias [rows] or
 /// null. *Cost:* 2 · slots · batch operations.
 void nm_product(const NmMatrix& matrix, const float* values, const float* x, int64_t batch,
                 const float* bias, float* y);
 
-/// The product of rows [begin, end) and one slab of at most 64 examples, in the calling thread: for
-/// who cuts the work otherwise. *Shapes:* x the slab, y [end − begin][64].
+/// The product of rows [begin, end) and one slab of at most 64 examples, in the calling thread, for
+/// callers that cut the work differently. *Shapes:* x the slab, y [end − begin][64].
 void nm_product_part(const NmMatrix& matrix, const float* values, int64_t begin, int64_t end,
                      const float* x, int64_t batch, float* y);
 
-/// gradient = dYᵀ X at the nonzeros, or is added to; zero in unused slots. *Shapes:* dy slabs of
+/// gradient = dYᵀ X at the nonzeros, written or added; zero in unused slots. *Shapes:* dy slabs of
 /// [batch, rows], x slabs of [batch, columns]. *Requires* zero padding in the last slab of dy, and
 /// finite padding in x's.
 void nm_gradient(const NmMatrix& matrix, const float* dy, const float* x, int64_t batch,

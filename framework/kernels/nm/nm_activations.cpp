@@ -1,5 +1,5 @@
-// Each slab of outputs is a product of its own, made in memory that stays in a second-level cache
-// and then brought to row-major order: rows are copied, a weight's gradient is transposed.
+// Each slab of outputs is a separate product. It is computed in memory that stays in a second-level
+// cache, and then converted to row-major order: rows are copied, a weight's gradient is transposed.
 #include "lacuna/framework/kernels/nm/nm_activations.hpp"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ int64_t outputs_of(int64_t slab, int64_t out) {
   return std::min(kSlabWidth, out - slab * kSlabWidth);
 }
 
-// Slabs, or rows, that make a task worth a thread: of so many floats moved, or multiply-adds.
+// Floats moved, or multiply-adds, that make a task worth a thread.
 constexpr int64_t kMoved = 1 << 15, kMultiplied = 1 << 18;
-// Slots of the examples that are worked on together, and the least number of these.
+// Slots of the examples that are processed together, and the smallest number of these examples.
 constexpr int64_t kSlotsInCache = 1 << 17, kLeastRows = 128;
 int64_t grain(int64_t least, int64_t each) {
   return std::max<int64_t>(least / std::max<int64_t>(each, 1), 1);
@@ -67,8 +67,8 @@ void rows_to_output_slabs(const float* rows, int64_t batch, int64_t out, float* 
   });
 }
 
-// The examples of a unit of work are so few that their slots stay in a second-level cache for all
-// slabs of outputs.
+// A unit of work has so few examples that their slots stay in a second-level cache for all slabs of
+// outputs.
 void nm_activation_product(const NmMatrix& x, const float* values, const OutputSlabs& weight,
                            int64_t out, const float* bias, float* y) {
   const int64_t batch = x.form.rows, in = x.form.columns, slabs = slab_count(out);
@@ -102,15 +102,15 @@ void nm_activation_input_gradient(const NmMatrix& x, const float* dy, const floa
 
 namespace {
 
-// The stream of examples [0, batch) of x, whose slabs are made as a weight's are, an example in
-// place of an output.
+// The stream of examples [0, batch) of x. Its slabs are made like those of a weight, with an
+// example in place of an output.
 FeatureStream stream_of(const float* x, int64_t batch, int64_t in) {
   Floats slabs = floats(output_slabs_size(batch, in));
   weight_to_output_slabs(x, batch, in, slabs.data());
   return feature_stream(slabs.data(), batch, in);
 }
 
-// dy: the first slab's rows of the stream's examples; the next slab's are `next` floats further.
+// dy: the first slab's rows of the stream's examples; the next slab is `next` floats further.
 void add_weight_gradient(const FeatureStream& x, const float* dy, int64_t next, int64_t out,
                          bool accumulate, float* gradient) {
   const int64_t in = x.stream.rows;
@@ -130,7 +130,7 @@ void add_weight_gradient(const FeatureStream& x, const float* dy, int64_t next, 
 
 }  // namespace
 
-// The stream is read once for each slab of outputs: that of many examples would come from memory.
+// The stream is read once per slab of outputs; one of many examples would leave the cache.
 void nm_activation_weight_gradient(const float* x, int64_t batch, int64_t in, const float* dy,
                                    int64_t out, Accumulate accumulate, float* gradient) {
   const bool adds = accumulate == Accumulate::Yes;

@@ -27,13 +27,13 @@ bool has_columns() { return true; }
 struct GroupRun {
   const char* dy = nullptr;       // the tile's first row
   char* dx = nullptr;             // the group's first row
-  const float* values = nullptr;  // two of each row, in the order of `rows`
+  const float* values = nullptr;  // two per row, in the order of `rows`
   const uint8_t* rows = nullptr;
   const uint8_t* counts = nullptr;
-  bool is_first = false;  // of the tiles: sums begin with zero
+  bool is_first = false;  // the first tile: sums begin with zero
 };
 
-// The rows that keep the pair (a, b).
+// Processes the rows that keep the pair (a, b).
 template <int a, int b, int kVectors>
 HWY_INLINE void add_pair(GroupRun& run, int64_t count, Vector (&sums)[4][kVectors]) {
   const Floats d;
@@ -69,7 +69,7 @@ HWY_INLINE void group_of_columns(GroupRun run) {
   }
 }
 
-// Groups [begin, end) over one slab of `width` examples, a pass of columns of it at a time.
+// Groups [begin, end) over one slab of `width` examples, one pass of its columns at a time.
 template <int kVectors>
 void input_gradient_pass(const NmMatrixForm& form, const NmColumns& index, int64_t begin,
                          int64_t end, const float* values, const char* dy, char* dx) {
@@ -128,8 +128,8 @@ namespace {
 HWY_EXPORT(has_columns);
 HWY_EXPORT(input_gradient_block);
 
-// A tile of dY takes a quarter of a kilobyte a row. Where 48 KiB of first-level cache are there,
-// 128 rows leave room for values and sums; of 32 KiB, 96.
+// A tile of dY takes a quarter of a kilobyte per row. In a first-level cache of 48 KiB, 128 rows
+// leave room for values and sums; in 32 KiB, 96 rows.
 int64_t most_tile_rows() {
   static const bool is_large = first_level_bytes() >= 48 * 1024;
   return is_large ? 128 : 96;

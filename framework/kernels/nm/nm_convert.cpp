@@ -1,11 +1,11 @@
-// Slots' values from dense matrices and back: see nm.h.
+// Converts dense matrices to slots' values and back: see nm.hpp.
 //
-// From dense, a vector of slots takes its values by lookups, as a batch of one takes its inputs.
-// Rows are gone through from end to end, tile after tile: the dense matrix is what takes time to
-// come from memory, and comes faster so.
+// From dense, a vector of slots gets its values by lookups, like the inputs of a batch of one. Rows
+// are read from end to end, tile after tile: most of the time is spent on loading the dense matrix
+// from memory, which is faster in this order.
 //
-// To dense, where a group is four columns with one or two slots, each lane of a vector of columns
-// takes the slot whose code it is; other formats run scalar code.
+// To dense, if a group is four columns with one or two slots, each lane of a vector of columns
+// selects the slot with its code. Other formats run scalar code.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -25,13 +25,13 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// `body(row, its number, first slot, first column)` for a row's part of each tile, row after row.
+// Calls `body(row, its number, first slot, first column)` for a row's part of each tile.
 template <class Body>
 HWY_INLINE void for_each_part(const NmMatrix& s, int64_t begin, int64_t end, const Body& body) {
   const NmTile first = s.form.tile(0), last = s.form.tile(s.form.tiles() - 1);
   const int64_t tiles = s.form.tiles();
   for (int64_t r = begin; r < end; ++r) {
-    for (int64_t t = 0; t < tiles; ++t) {  // tiles but the last are alike
+    for (int64_t t = 0; t < tiles; ++t) {  // all tiles but the last are equal
       const NmTile& tile = t + 1 < tiles ? first : last;
       const int64_t slots_before = t * s.form.rows * first.slots;
       const int64_t bytes_before = t * s.form.rows * first.code_bytes;
@@ -65,7 +65,7 @@ void from_dense(const NmMatrix& s, int64_t begin, int64_t end, const float* dens
 }
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-// Vectors of columns in groups of four with kSlots slots each; returns how many columns were
+// Vectors of columns in groups of four with kSlots slots each; returns the number of columns
 // written.
 template <int kSlots>
 HWY_INLINE int64_t spread(const NmRow& row, const float* values, float* into) {
@@ -82,7 +82,7 @@ HWY_INLINE int64_t spread(const NmRow& row, const float* values, float* into) {
   const auto slot = hn::Load(Integers(), first);
   const auto shifts = hn::Load(u, shift), mine = hn::Load(u, number), low = hn::Set(u, 3);
   int64_t column = 0;
-  if constexpr (kTaken % 4 != 0) return column;  // no whole bytes of codes
+  if constexpr (kTaken % 4 != 0) return column;  // codes do not fill whole bytes
   const hn::Half<Floats> half;
   constexpr int kRead = kSlots == 2 ? kTaken : kLanes;
   for (int64_t at = 0; at + kRead <= row.slots; at += kTaken, column += kLanes) {
@@ -111,7 +111,7 @@ HWY_INLINE int64_t spread(const NmRow&, const float*, float*) {
 }
 #endif
 
-// An unused slot, which is zero, leaves what is there.
+// An unused slot has value zero and must not change the place.
 HWY_INLINE void put_bits(float value, float& into) {
   into = std::bit_cast<float>(std::bit_cast<uint32_t>(into) | std::bit_cast<uint32_t>(value));
 }

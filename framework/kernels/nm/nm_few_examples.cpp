@@ -1,6 +1,6 @@
-// The N:M products for batches of a few examples, row-major: see nm.h.
+// The N:M products for batches of a few examples, row-major: see nm.hpp.
 //
-// Most formats take their inputs by lookups (nm_lookup.inc). Others run scalar code, compiled for
+// Most formats load their inputs by lookups (nm_lookup.inc). Others run scalar code, compiled for
 // each instruction set for its fused multiply-add.
 #include <algorithm>
 
@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// Rows' slots that fill vectors: adds their products to `sum`, and returns how many they are.
+// The slots of a row that fill vectors: adds their products to `sum`, and returns their number.
 template <class Take>
 HWY_INLINE int64_t dot(const NmRow& row, const Take& take, const float* values, const float* x,
                        float& sum) {
@@ -33,7 +33,7 @@ HWY_INLINE int64_t dot(const NmRow& row, const Take& take, const float* values, 
   return at;
 }
 
-// The same of the weight gradient: writes it, or adds to it.
+// The same for the weight gradient: writes it, or adds to it.
 template <bool kAdd, class Take>
 HWY_INLINE int64_t scale(const NmRow& row, const Take& take, float factor, const float* x,
                          float* gradient) {
@@ -53,7 +53,7 @@ void product_by_rows(const NmMatrix& s, int64_t begin, int64_t end, const float*
     for_each_row(s, begin, end,
                  [&](const NmRow& row, int64_t r, int64_t slot, int64_t column) HWY_ATTR {
                    const float start = column > 0 ? y[r] : bias == nullptr ? 0.0f : bias[r];
-                   float sums[4] = {};  // side by side they hide the latency of an addition
+                   float sums[4] = {};  // several sums hide the latency of an addition
                    int64_t done = 0;
                    if constexpr (kParts > 0)
                      done = dot(row, take, values + slot, x + column, sums[0]);

@@ -1,5 +1,5 @@
-// N:M matrices from masks whose groups are all full: the bits of a row's part of a tile give its
-// codes by tables.
+// N:M matrices from masks whose groups are all full: tables convert the bits of a row in a tile to
+// its codes.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -41,10 +41,10 @@ namespace {
 
 HWY_EXPORT(codes_of_bits);
 
-// A row's part of a tile has as many bits at most.
+// The largest number of bits of a row in a tile.
 using Part = std::array<uint64_t, 2>;
 
-// The bits [first, first + count) of the words; zeros behind them.
+// The bits [first, first + count) of the words, followed by zeros.
 Part part_of(std::span<const uint64_t> words, int64_t first, int64_t count) {
   const auto word = static_cast<size_t>(first / 64);
   const int64_t shift = first % 64;
@@ -62,8 +62,8 @@ Part part_of(std::span<const uint64_t> words, int64_t first, int64_t count) {
   return part;
 }
 
-// Whether each of the first `count` bits' groups of m = 4, 8, 16 has n: counts of neighbours are
-// added up within the word.
+// Whether each group of m = 4, 8 or 16 of the first `count` bits has n: counts of neighbours are
+// added within the word.
 bool is_full(const Part& part, int64_t count, int n, int m) {
   const uint64_t ones = m == 4   ? 0x1111111111111111u
                         : m == 8 ? 0x0101010101010101u
@@ -107,7 +107,7 @@ std::optional<NmMatrix> nm_matrix_of_full(const NmMatrixForm& form, const BitMas
           is_whole = false;
           return;
         }
-        // Groups behind the tile's columns have no bits, and so codes of zero.
+        // Groups after the tile's columns have no bits, so their codes are zero.
         std::memcpy(matrix.codes.data() + tile.first_code + row * tile.code_bytes, codes.data(),
                     static_cast<size_t>(tile.code_bytes));
       }

@@ -23,7 +23,7 @@
 namespace lacuna {
 namespace {
 
-// The reference, which has all tiles of its rows in one. `lanes`: BatchLanes of the rows, or null.
+// The reference; one call processes all tiles of its rows. `lanes`: BatchLanes, or null.
 void reference_gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
                               const float* dy, const float* x, int64_t width, bool accumulate,
                               float* gradient, float* lanes, bool) {
@@ -128,9 +128,9 @@ void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 
-// Two slabs at once, of kPass vectors each: half as many reductions, which share the ports of the
-// multiply-adds. Half a tile's columns at a time, so that both slabs' rows of it stay in the
-// first-level cache.
+// Two slabs at once, with kPass vectors each: this halves the reductions, which use the same ports
+// as the multiply-adds. Half a tile's columns at a time, so that their rows of both slabs stay in
+// the first-level cache.
 constexpr bool kTakesTwoSlabs = true;
 
 // Bytes from a row of one slab to the same row of the other.
@@ -155,7 +155,7 @@ HWY_INLINE Vector block_sums_of_two(const Vector (&dy)[2][kPass], const char* x,
   return block_sums_of(a, b, c, d);
 }
 
-// Slots [begin, end) of each row, multiples of eight.
+// Processes slots [begin, end) of each row, multiples of eight.
 template <class Code, bool kAdd>
 HWY_NOINLINE void gradient_part_of_two(const NmRun& run, const SlabStride& stride, int64_t begin,
                                        int64_t end, float* lanes) {
@@ -232,8 +232,8 @@ HWY_EXPORT(gradient_block);
 HWY_EXPORT(gradient_of_two_slabs);
 HWY_EXPORT(takes_two_slabs);
 
-// How the gradient, which has no slabs to share out, is cut: blocks of rows, and where these are
-// few, as of activations, parts of the tiles too. Each part has some work.
+// How the gradient, which cannot be divided by slabs, is cut: into blocks of rows and, if these are
+// few (as for activations), also into parts of the tiles. Each part has enough work for a thread.
 struct GradientCut {
   explicit GradientCut(const NmMatrixForm& form, int64_t batch)
       : rows(form.rows_of_block()), blocks((form.rows + rows - 1) / rows) {
@@ -244,11 +244,11 @@ struct GradientCut {
     tiles = (form.tiles() + parts - 1) / parts;
     tile_parts = (form.tiles() + tiles - 1) / tiles;
   }
-  int64_t rows = 0, blocks = 0;       // rows of a block, and how many there are
-  int64_t tiles = 0, tile_parts = 0;  // tiles of a part, and how many there are of each block
+  int64_t rows = 0, blocks = 0;       // rows of a block, number of blocks
+  int64_t tiles = 0, tile_parts = 0;  // tiles of a part, number of parts per block
 };
 
-// Whether full slabs go in pairs: groups of one or two slots, eight slots at a time in each tile.
+// Whether full slabs are processed in pairs: one or two slots per group, eight at a time per tile.
 bool goes_by_two_slabs(const NmMatrixForm& form) {
   return form.slots() < 4 && form.tile(form.tiles() - 1).slots % 8 == 0 &&
          form.tile(0).slots % 8 == 0 && !use_reference_kernels() &&

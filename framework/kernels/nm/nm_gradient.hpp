@@ -1,12 +1,12 @@
-// The weight gradient of an N:M matrix together with what passes by: see nm.hpp.
+// The weight gradient of an N:M matrix, with the bias gradient from the same pass: see nm.hpp.
 #pragma once
 
 #include "lacuna/framework/kernels/nm/nm.hpp"
 
 namespace lacuna {
 
-/// As the nm_gradient of nm.hpp; `dy_sums` [rows], if not null, becomes Σ dy over the batch: a
-/// bias's gradient costs no pass of its own. *Requires* a column at least, then.
+/// As the nm_gradient of nm.hpp. If `dy_sums` [rows] is not null, it becomes Σ dy over the batch,
+/// so that a bias's gradient needs no separate pass. This *requires* at least one column.
 void nm_gradient(const NmMatrix& matrix, const float* dy, const float* x, int64_t batch,
                  Accumulate accumulate, float* gradient, float* dy_sums);
 

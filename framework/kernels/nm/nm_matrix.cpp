@@ -1,4 +1,4 @@
-// The form of N:M matrices, and building them: see nm.h.
+// The form of N:M matrices, and their construction: see nm.hpp.
 #include <fmt/core.h>
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 namespace lacuna {
 namespace {
 
-// Puts codes together to bytes.
+// Packs codes into bytes.
 class CodeWriter {
  public:
   CodeWriter(uint8_t* at, int bits) : at_(at), bits_(bits) {}
@@ -35,7 +35,7 @@ class CodeWriter {
 
 }  // namespace
 
-// Columns are shared out evenly, in units that hold a multiple of four slots.
+// Columns are divided evenly among the tiles, in units that hold a multiple of four slots.
 int64_t NmMatrixForm::tile_columns() const {
   const int64_t unit = int64_t{m()} * (slots() == 1 ? 4 : slots() == 2 ? 2 : 1);
   const int64_t most = std::max(kMostTileColumns / unit, int64_t{1});
@@ -49,7 +49,7 @@ int64_t NmMatrixForm::tiles() const {
   return std::max((columns + width - 1) / width, int64_t{1});
 }
 
-// Codes of four slots are read together: a byte, or two.
+// The codes of four slots are read together: one byte, or two.
 NmTile NmMatrixForm::tile(int64_t t) const {
   const int64_t width = tile_columns(), bytes_of_four = code_bits() / 2;
   const auto slots_in = [&](int64_t some) { return some / m() * slots(); };
@@ -68,8 +68,8 @@ int64_t NmMatrixForm::code_bytes() const {
   return last.first_code + rows * last.code_bytes;
 }
 
-// A block has some work (or threads cost more than they gain) and some rows (or tiles are loaded
-// for little).
+// A block has a minimum of work (or threads cost more than they save) and of rows (or tiles are
+// loaded for little work).
 int64_t NmMatrixForm::rows_of_block() const {
   constexpr int64_t kRows = 512, kSlots = 16384;
   const int64_t blocks = std::max(std::min(rows / kRows, stored() / kSlots), int64_t{1});

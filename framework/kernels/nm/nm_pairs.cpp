@@ -29,12 +29,12 @@ struct PairRun {
   char* y = nullptr;              // the slab
   const float* bias = nullptr;    // by row, or null
   const float* values = nullptr;  // the tile's
-  int64_t slots = 0;              // of a row
+  int64_t slots = 0;              // per row
   bool is_first = false;          // sums begin with the bias
-  // The next tile's activations, of which each pair asks for some lines ahead.
+  // The next tile's activations; each pair prefetches some of their lines.
   const char* ahead = nullptr;
   int64_t ahead_lines = 0;
-  // Bytes from a row of y to the same row of the next slab, which is asked for too; 0: it is not.
+  // Bytes from a row of y to the same row of the next slab, which is prefetched; 0: it is not.
   int64_t next_slab = 0;
 };
 
@@ -50,7 +50,7 @@ namespace {
 
 bool has_pairs() { return true; }
 
-// Four columns, and the byte offset of the slab row that entry i of them names.
+// Four columns, and the byte offset of the slab row of entry i.
 HWY_INLINE uint32_t four_of(const uint8_t* steps) {
   uint32_t word;
   std::memcpy(&word, steps, sizeof word);
@@ -66,7 +66,7 @@ HWY_INLINE size_t row_offset(uint32_t columns) {
   }
 }
 
-// Slots come byte by byte, ready to be scaled by their use: shifts would take a port of the
+// Slots are single bytes that can be scaled by addressing: shifts would use a port of the
 // multiply-adds.
 HWY_INLINE Vector value_of(const float* values, uint8_t slot) {
   return hn::Set(Floats(), values[slot]);
@@ -157,7 +157,7 @@ void product_of_block(const NmMatrixForm& form, const NmPairs& pairs, int64_t bl
   const int64_t tiles = form.tiles(), pairs_in_block = form.rows_of_block() / 2;
   for (int64_t t = 0; t < tiles; ++t) {
     const NmTile tile = form.tile(t);
-    // What follows in memory is the next tile, or the next slab's first one.
+    // The next tile in memory, or the first tile of the next slab, is prefetched.
     const bool is_last = t + 1 == tiles, has_next = !is_last || prefetch_next;
     const int64_t lines = has_next ? tile.columns * (kSlabRowBytes / 64) : 0;
     const PairRun run{.pairs = &pairs,
@@ -195,7 +195,7 @@ namespace {
 HWY_EXPORT(has_pairs);
 HWY_EXPORT(product_of_block);
 
-// Puts the pairs of one tile of a block of rows together.
+// Builds the pairs of one tile of a block of rows.
 class PairWriter {
  public:
   PairWriter(const NmMatrix& matrix, NmPairs& pairs) : matrix_(matrix), pairs_(pairs) {
@@ -234,7 +234,7 @@ class PairWriter {
                             .first_byte = bytes_});
   }
 
-  // The tile's columns, those of a row ascending.
+  // Reads the tile's columns, ascending in each row.
   void read(const NmTile& tile, int64_t begin, int64_t end) {
     slots_ = static_cast<size_t>(tile.slots);
     pairing_.begin(end - begin, tile.columns);
@@ -284,7 +284,7 @@ class PairWriter {
   NmPairs& pairs_;
   RowPairing pairing_;
   int64_t bytes_ = 0;  // written
-  size_t slots_ = 0;   // of a row of the tile
+  size_t slots_ = 0;   // per row of the tile
   std::vector<uint8_t> columns_;
   std::vector<uint32_t> order_[2];
 };

@@ -1,4 +1,4 @@
-// The N:M products in plain C++, for checking the rest: see nm.h.
+// The N:M products in plain C++, to check the vectorized ones: see nm.hpp.
 #pragma once
 
 #include "lacuna/framework/core/tensor.h"
@@ -6,7 +6,7 @@
 
 namespace lacuna::reference {
 
-/// Rows [begin, end): `visit(slot, row, column)` for each slot, unused ones included.
+/// Rows [begin, end): calls `visit(slot, row, column)` for each slot, including unused ones.
 template <class Visit>
 void nm_for_each_slot(const NmMatrix& s, int64_t begin, int64_t end, const Visit& visit) {
   for (int64_t t = 0; t < s.form.tiles(); ++t) {

@@ -1,4 +1,4 @@
-// Selecting N:M masks: see nm_selection.h and nm_select_part.inc.
+// Selects N:M masks: see nm_selection.hpp and nm_select_part.inc.
 #include "lacuna/framework/kernels/nm/nm_selection.hpp"
 
 #include <bit>
@@ -47,7 +47,7 @@ HWY_EXPORT(select_parts);
 
 constexpr int64_t kPart = NmMatrixForm::kMostTileColumns;
 
-// Bits [first, first + m) of the words; m may divide no word.
+// Sets bits [first, first + m) of the words; they may cross a word boundary.
 void set_bits(uint64_t* words, int64_t first, uint32_t bits) {
   for (; bits != 0; bits &= bits - 1) {
     const int64_t at = first + std::countr_zero(bits);

@@ -1,6 +1,6 @@
 // The selections of N:M sparsity in plain C++: see nm_selection.hpp.
 //
-// The 90 patterns of a tile of 4 × 4 with two weights in each row and column, without listing them.
+// The 90 patterns of a tile of 4 × 4 with two weights per row and column, without a list of them.
 //
 // The upper two rows have 0, 1 or 2 weights in each column, the lower two the rest to two.
 //
@@ -60,7 +60,7 @@ inline uint32_t select_of_group(const float* w, int n, int m) {
   return kept;
 }
 
-/// A sum of |w|, and the bits of the weights in it.
+/// A sum of |w|, and the bits of its weights.
 struct Candidate {
   float sum = 0.0f;
   uint32_t bits = 0;
@@ -70,7 +70,7 @@ inline Candidate both(const Candidate& a, const Candidate& b) {
   return {a.sum + b.sum, a.bits | b.bits};
 }
 
-/// A tile of 4 × 4, four bits a row. Of equal sums the one that is compared first is taken.
+/// A tile of 4 × 4, four bits per row. Of equal sums, the one compared first is selected.
 inline uint32_t select_tile(const float* w, int64_t stride) {
   using Line = std::array<float, 4>;
   std::array<Line, 4> rows;

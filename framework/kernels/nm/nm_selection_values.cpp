@@ -1,7 +1,7 @@
-// Selecting N:M matrices with their values, in one pass: see nm_selection.h.
+// Selects N:M matrices with their values, in one pass: see nm_selection.hpp.
 //
-// The bits of a row's part of a tile give its codes by tables, a byte at a time, and its values by
-// compressing vectors.
+// Tables convert the bits of a row in a tile to its codes, a byte at a time; compressed vectors
+// give its values.
 #include "lacuna/framework/kernels/nm/nm_selection.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct ValuesRun {
   uint8_t* codes = nullptr;
 };
 
-// Makes what follows `filled` bits of `bytes` zero.
+// Clears everything after the first `filled` bits of `bytes`.
 inline void clear_codes(int64_t filled, int64_t bytes, uint8_t* codes) {
   if (filled == 8 * bytes) return;
   if (filled % 8 != 0) {
@@ -59,7 +59,7 @@ namespace {
 bool select_values(const ValuesRun&) { return false; }
 #else
 
-// The floats whose bits are set, side by side: n of each m. Writes up to 16 more.
+// The floats whose bits are set, packed: n of each m. Writes up to 16 more.
 template <int n, int m>
 HWY_INLINE void compress_part(const float* w, const uint8_t* bits, float* to) {
   const hn::CappedTag<float, kMostLanes> d;
@@ -80,7 +80,7 @@ HWY_INLINE void values_of_part(const float* w, float* values, uint8_t* codes) {
   codes_of_part<n, m>(bits, codes);
 }
 
-// Those of rows, from end to end; false where there is no code for the format.
+// Processes rows from end to end; false if there is no code for the format.
 bool select_values(const ValuesRun& run) {
   return with_format(run.form->n(), run.form->m(), [&]<int n, int m>(Format<n, m>) HWY_ATTR {
     constexpr int64_t kCodeBytes = kPart / m * n * (m <= 4 ? 2 : 4) / 8;
@@ -91,7 +91,7 @@ bool select_values(const ValuesRun& run) {
         const float* w = run.weights + row * run.form->columns + tile.first_column;
         float* into = run.values + tile.first_slot + row * tile.slots;
         uint8_t* into_codes = run.codes + tile.first_code + row * tile.code_bytes;
-        // What is written past the row's slots are those of rows that follow, where there are some.
+        // Writing past the row's slots is safe if rows follow, whose slots are written later.
         if (tile.columns == kPart && (run.end - row - 1) * tile.slots >= kMostLanes) {
           values_of_part<n, m>(w, into, codes);
           std::memcpy(into_codes, codes, kCodeBytes);
@@ -119,7 +119,7 @@ namespace {
 
 HWY_EXPORT(select_values);
 
-// The slots of one row in one tile, whose codes are zero before.
+// The slots of one row in one tile, whose codes must be zero before.
 void select_row_plainly(const NmMatrixForm& form, const float* w, int64_t columns, float* values,
                         uint8_t* codes) {
   const int bits = form.code_bits();
@@ -137,7 +137,7 @@ void select_row_plainly(const NmMatrixForm& form, const float* w, int64_t column
   }
 }
 
-// The slots of each group that no selection fills.
+// The slots of each group that the selection never fills.
 std::vector<uint32_t> padding(const NmMatrixForm& form) {
   std::vector<uint32_t> slots;
   const int64_t in_group = form.slots();

@@ -1,6 +1,6 @@
-// A tile of 4 × 4 has its eight values in four rows of either matrix, two side by side. They are
-// loaded into one vector, permuted, and stored as four pairs: a tile for every few cycles, and half
-// a byte of index a value, where a gather would read four bytes.
+// A tile of 4 × 4 has its eight values in four rows of either matrix, two values per row. They are
+// loaded into one vector, permuted, and stored as four pairs. A tile takes a few cycles and half a
+// byte of index per value; a gather would read four bytes.
 #include "lacuna/framework/kernels/nm/nm_transpose.hpp"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Tiles side by side: of the original from[row · from_stride + 2 · tile], of the transpose
-// into[(4 · tile + row) · into_stride].
+// Consecutive tiles: in the original from[row · from_stride + 2 · tile], in the transpose into[(4 ·
+// tile + row) · into_stride].
 void transpose_tiles(const float* from, int64_t from_stride, const uint32_t* places, int64_t tiles,
                      float* into, int64_t into_stride) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
@@ -69,7 +69,7 @@ HWY_EXPORT(transpose_tiles);
 constexpr int64_t kFour = 4;
 
 // Calls `visit(tile of the original, tile of the transpose, first row, first entry of places)` for
-// each four rows from row `begin` on and each tile of the original.
+// each four rows, from row `begin` on, and each tile of the original.
 template <class Visit>
 void for_each_strip(const NmMatrixForm& form, const NmMatrixForm& transposed, int64_t begin,
                     int64_t end, const Visit& visit) {
@@ -86,11 +86,11 @@ void for_each_strip(const NmMatrixForm& form, const NmMatrixForm& transposed, in
 // The eight slots of a tile of 4 × 4, sorted by column: places, codes, and which are unused.
 struct TransposedTile {
   uint32_t places = 0;
-  uint8_t codes[4] = {};  // of each of the transpose's rows, four bits
-  uint8_t unused = 0;     // a bit for each slot
+  uint8_t codes[4] = {};  // four bits for each row of the transpose
+  uint8_t unused = 0;     // one bit per slot
 };
 
-// `codes`: four bits of each row; `unused`: a bit for each of the original's slots.
+// `codes`: four bits per row; `unused`: one bit per slot of the original.
 TransposedTile transpose_tile(const uint32_t (&codes)[4], uint32_t unused) {
   TransposedTile tile;
   uint32_t count[4] = {};
@@ -112,8 +112,8 @@ TransposedTile transpose_tile(const uint32_t (&codes)[4], uint32_t unused) {
   return tile;
 }
 
-// The transposed tiles of all patterns without unused slots, found by the codes of four rows: each
-// row has one of six pairs of columns.
+// The transposed tiles of all patterns without unused slots, indexed by the codes of four rows:
+// each row has one of six pairs of columns.
 class TileTable {
  public:
   TileTable() {
@@ -138,7 +138,7 @@ class TileTable {
     }
   }
 
-  /// By two bytes, of two rows' codes each.
+  /// The index is two bytes, each with the codes of two rows.
   const TransposedTile& operator()(uint32_t upper, uint32_t lower) const {
     return tiles_[36u * two_rows_[upper] + two_rows_[lower]];
   }
@@ -148,7 +148,7 @@ class TileTable {
   std::array<TransposedTile, 36 * 36> tiles_;
 };
 
-// Eight rows make whole bytes of the transpose's codes. *Requires* that no slot is unused.
+// Eight rows fill whole bytes of the transpose's codes. *Requires* that no slot is unused.
 void transpose_full(const NmMatrix& matrix, NmTranspose& result) {
   static const TileTable table;
   const NmMatrixForm& form = matrix.form;
@@ -192,7 +192,7 @@ void transpose_full(const NmMatrix& matrix, NmTranspose& result) {
   });
 }
 
-// Any pattern, tile by tile.
+// Transposes any pattern, tile by tile.
 void transpose_partial(const NmMatrix& matrix, NmTranspose& result) {
   const NmMatrixForm& form = matrix.form;
   const NmMatrixForm& turned = result.matrix.form;
@@ -201,7 +201,7 @@ void transpose_partial(const NmMatrix& matrix, NmTranspose& result) {
   for_each_strip(
       form, turned, 0, form.rows,
       [&](const NmTile& tile, const NmTile& across, int64_t row, int64_t place) {
-        const int64_t group = (row - across.first_column) / kFour;  // in the transpose's rows
+        const int64_t group = (row - across.first_column) / kFour;  // in rows of the transpose
         for (int64_t g = 0; g < tile.columns / kFour; ++g) {
           uint32_t codes[4], bits = 0;
           for (int64_t i = 0; i < kFour; ++i) {

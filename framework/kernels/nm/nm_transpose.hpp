@@ -1,4 +1,4 @@
-// The transpose of a 2:4 matrix that is 2:4 both ways, and copying its values there.
+// The transpose of a matrix that is 2:4 in both directions, and copying values to it.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace lacuna {
 
-/// The transpose, a 2:4 matrix too. A tile of 4 × 4 elements has eight slots in either matrix, and
-/// `places` holds eight half bytes for each: for a slot of the transpose, two for each of its rows,
-/// where its value lies among the eight of the original, two for each row. An unused slot copies an
+/// The transpose, which is a 2:4 matrix too. A tile of 4 × 4 elements has eight slots in either
+/// matrix, and eight half bytes in `places`: for each slot of the transpose (two per row), the
+/// place of its value among the eight slots of the original (two per row). An unused slot copies an
 /// unused one, which is zero.
 struct NmTranspose {
   NmMatrix matrix = {};

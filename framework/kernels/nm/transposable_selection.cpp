@@ -1,4 +1,4 @@
-// Selecting in tiles of 4 × 4, a lane for each: see nm_selection.hpp.
+// Selects in tiles of 4 × 4, one tile per lane: see nm_selection.hpp.
 #include <fmt/core.h>
 #include <algorithm>
 #include <array>
@@ -24,8 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// Tiles side by side in four rows of `stride` floats: writes their bits, to four rows of `bytes`
-// bytes. Returns how many were done: as many as fill whole vectors.
+// Consecutive tiles in four rows of `stride` floats: writes their bits to four rows of `bytes`
+// bytes. Returns the number of processed tiles, as many as fill whole vectors.
 #if HWY_TARGET == HWY_SCALAR
 int64_t select_tiles(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
 #else
@@ -36,7 +36,7 @@ using Vector = hn::Vec<Floats>;
 using Integers = hn::Vec<Ints>;
 constexpr auto kTiles = static_cast<int64_t>(hn::MaxLanes(Floats()));
 
-// Four bits of each of four rows: two tiles make a byte. Rows' bits are `stride` bytes apart.
+// Four bits of each of four rows: two tiles fill a byte. The bits of rows are `stride` bytes apart.
 HWY_INLINE void store_bits(Integers bits, uint8_t* to, int64_t stride) {
   const hn::Repartition<uint64_t, Ints> pairs;
   const hn::Rebind<uint8_t, decltype(pairs)> bytes;
@@ -53,7 +53,7 @@ HWY_INLINE void store_bits(Integers bits, uint8_t* to, int64_t stride) {
   store(hn::ShiftRight<12>(tiles), 3);
 }
 
-// A sum, and the bits of the weights in it, as in reference::select_tile.
+// A sum, and the bits of its weights, as in reference::select_tile.
 struct Candidate {
   Vector sum;
   Integers bits;
@@ -68,7 +68,7 @@ HWY_INLINE Candidate both(const Candidate& a, const Candidate& b) {
   return {hn::Add(a.sum, b.sum), hn::Or(a.bits, b.bits)};
 }
 
-// The columns of pair `i` shared out to two arrays, either way.
+// The columns of pair `i`, assigned to two arrays in either way.
 template <size_t i>
 HWY_INLINE Candidate shared_out(const Vector (&a)[4], const Vector (&b)[4], uint32_t unit_a,
                                 uint32_t unit_b) {
@@ -82,7 +82,7 @@ HWY_INLINE Candidate shared_out(const Vector (&a)[4], const Vector (&b)[4], uint
 
 template <size_t... i>
 HWY_INLINE Integers best_pattern(const Vector (&rows)[4][4], std::index_sequence<i...>) {
-  Vector upper[4], lower[4];  // of a column both weights
+  Vector upper[4], lower[4];  // both weights of a column
   for (int c = 0; c < 4; ++c) {
     upper[c] = hn::Add(rows[0][c], rows[1][c]);
     lower[c] = hn::Add(rows[2][c], rows[3][c]);
@@ -102,7 +102,7 @@ HWY_INLINE Integers best_pattern(const Vector (&rows)[4][4]) {
   return best_pattern(rows, std::make_index_sequence<6>());
 }
 
-// Their |w|; NaN is kept, or 0.
+// The |w|; NaN is kept or becomes 0.
 template <bool kKeepNaN>
 HWY_INLINE void load_magnitudes(const float* w, int64_t stride, Vector (&rows)[4][4]) {
   for (int r = 0; r < 4; ++r) {
@@ -114,7 +114,7 @@ HWY_INLINE void load_magnitudes(const float* w, int64_t stride, Vector (&rows)[4
   }
 }
 
-// A function of its own, or the compiler keeps the other one's weights in memory.
+// A separate function, otherwise the compiler keeps the other function's weights in memory.
 HWY_NOINLINE void select_among_nan(const float* w, int64_t stride, uint8_t* bits, int64_t bytes) {
   Vector rows[4][4];
   load_magnitudes<false>(w, stride, rows);
@@ -127,7 +127,7 @@ int64_t select_tiles(const float* w, int64_t stride, int64_t tiles, uint8_t* bit
     prefetch_rows(w + 4 * stride + 4 * at, stride, 4 * kTiles);
     Vector rows[4][4];
     load_magnitudes<true>(w + 4 * at, stride, rows);
-    Vector all = hn::Zero(Floats());  // NaN where there is one
+    Vector all = hn::Zero(Floats());  // NaN if there is one
     for (const auto& row : rows) {
       all = hn::Add(all, hn::Add(hn::Add(row[0], row[1]), hn::Add(row[2], row[3])));
     }
@@ -164,7 +164,7 @@ void require_tiles(int64_t rows, int64_t columns, std::span<const float> weights
                   rows, columns, weights.size()));
 }
 
-// The bits of tiles that lie side by side, to four rows of bits.
+// The bits of consecutive tiles, written to four rows of bits.
 void select_row(const float* weights, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   const int64_t done = use_reference_kernels() ? 0
                                                : HWY_DYNAMIC_DISPATCH(select_tiles)(
@@ -178,7 +178,7 @@ BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float
   require_tiles(rows, columns, weights);
   const auto size = static_cast<int64_t>(weights.size());
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
-  constexpr int64_t kRows = 16;  // of a multiple of four columns: whole words
+  constexpr int64_t kRows = 16;  // with a multiple of four columns: whole words
   parallel_for(rows, kRows, [&](int64_t begin, int64_t end) {
     const int64_t tiles = columns / kFour, row_words = (columns + 63) / 64;
     std::vector<uint64_t> bits(static_cast<size_t>(kFour * row_words));

@@ -1,5 +1,5 @@
 // ReLU and its square are bound by memory; the others by one exponential (about 15 instructions)
-// and a reciprocal an element. Blocks of 16384 elements whatever the kind, so that small arrays
+// and a reciprocal per element. Blocks have 16384 elements for all kinds, so that small arrays
 // start no threads.
 #include "lacuna/framework/kernels/pointwise/activation.hpp"
 
@@ -23,9 +23,9 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// Φ(x) and e^(−x²/2). For x ≥ 0, Φ(−x) = e^(−x²/2) Q(t) with t = 1 / (1 + 0.26 x) and Q of degree
-// 9, which interpolates at the Chebyshev points of 0 ≤ x ≤ 13.2 (beyond, Φ(−x) is no float) to 5e-8
-// relative. ½(1 + erf) would lose all digits there.
+// Φ(x) and e^(−x²/2). For x ≥ 0, Φ(−x) = e^(−x²/2) Q(t) with t = 1 / (1 + 0.26 x). Q has degree 9
+// and interpolates at the Chebyshev points of 0 ≤ x ≤ 13.2 with a relative error of 5e-8; beyond,
+// Φ(−x) underflows. ½(1 + erf) would lose all digits there.
 struct Normal {
   Vector cdf, power;
 };
@@ -35,7 +35,7 @@ HWY_INLINE Normal normal(Vector x) {
                           -0.173131448f, 0.271012269f, -0.162343587f, 0.0324761305f};
   const Vector one = constant(1.0);
   const Vector power = quick_exp_or_zero(hn::Mul(hn::Mul(x, x), constant(-0.5)));
-  // Beyond 40 the power is 0; infinity has no reciprocal.
+  // Beyond 40 the power is 0. The bound also avoids the reciprocal of infinity.
   const Vector size = at_most(hn::Abs(x), 40.0f);
   const Vector t = quick_reciprocal(hn::MulAdd(size, constant(0.26), one));
   Vector q = constant(kQ[8]);

@@ -20,23 +20,23 @@ constexpr bool derives_from_output(Activation kind) {
   return kind == Activation::ReLU || kind == Activation::Sigmoid || kind == Activation::Tanh;
 }
 
-/// y[i] = f(x[i]). NaN stays NaN. Finite inputs give finite outputs, but for squares that overflow.
-/// y may be x.
-/// *Accuracy:* 3e-7 relative to max(1, |y|). *Errors:* ShapeError when lengths differ.
+/// y[i] = f(x[i]). NaN stays NaN. Finite inputs give finite outputs, except for squares that
+/// overflow. y may be x. *Accuracy:* 3e-7 relative to max(1, |y|). *Errors:* ShapeError if lengths
+/// differ.
 /// *Cost:* one pass; up to one exponential and two divisions an element; several threads when long.
 void activate(Activation kind, std::span<const float> x, std::span<float> y);
 
-/// dx[i] = dy[i] f′, from the output or the input as `derives_from_output` tells. ReLU passes dy
-/// where the output is not ≤ 0 (NaN included, as PyTorch does), SquaredReLU 2 x dy where the input
-/// is not. dx may be dy or `saved`.
+/// dx[i] = dy[i] f′, from the output or the input (`derives_from_output`). ReLU passes dy where the
+/// output is not ≤ 0 (also for NaN, as PyTorch does), SquaredReLU 2 x dy where the input is not. dx
+/// may be dy or `saved`.
 void activate_gradient(Activation kind, std::span<const float> saved, std::span<const float> dy,
                        std::span<float> dx);
 
-/// y[i] = x[i] where that is not below 0, else slope · x[i]. NaN stays NaN. y may be x.
-/// *Errors:* ShapeError when lengths differ. *Cost:* as ReLU.
+/// y[i] = x[i] if it is not below 0, else slope · x[i]. NaN stays NaN. y may be x. *Errors:*
+/// ShapeError if lengths differ. *Cost:* as ReLU.
 void leaky_relu(float slope, std::span<const float> x, std::span<float> y);
 
-/// dx[i] = dy[i] where the output is not ≤ 0, else slope · dy[i]. *Requires* slope ≥ 0, so that the
+/// dx[i] = dy[i] if the output is not ≤ 0, else slope · dy[i]. *Requires* slope ≥ 0, so that the
 /// output has the input's sign. dx may be dy or `output`.
 void leaky_relu_gradient(float slope, std::span<const float> output, std::span<const float> dy,
                          std::span<float> dx);

@@ -17,8 +17,8 @@ T error_complement(T x) {
   return std::erfc(x);
 }
 
-/// With erf z = 2/√π e^(−z²) Σ 2ⁿ z^(2n+1) / (1·3···(2n+1)), whose terms do not cancel on the real
-/// axis. *Source:* Abramowitz and Stegun, 7.1.6.
+/// erf z = 2/√π e^(−z²) Σ 2ⁿ z^(2n+1) / (1·3···(2n+1)), whose terms do not cancel on the real axis.
+/// *Source:* Abramowitz and Stegun, 7.1.6.
 inline std::complex<double> error_complement(std::complex<double> z) {
   std::complex<double> term = z, sum = z;
   for (int n = 1; n < 400; ++n) {
@@ -77,7 +77,7 @@ T activation(Activation kind, T x) {
   return x;
 }
 
-/// f′, from the output `s` of ReLU, Sigmoid and Tanh and the input `s` of the others.
+/// f′, from the output `s` for ReLU, Sigmoid and Tanh, and from the input `s` for the others.
 template <class T>
 T activation_derivative(Activation kind, T s) {
   switch (kind) {

@@ -1,10 +1,10 @@
 // Adam's update of weights with ages, compiled once per instruction set.
 //
-// One pass over memory, as in optimizer_update.cpp. Most vectors hold no weight that was grown
-// lately: for these the parameter's factors do, and one comparison is all that ages cost. The
-// factors of the others are gathered from tables (of root scales 69 KB at beta2 = 0.999, in the L2
-// cache), computed in double precision by the caller, so that they are the same on all instruction
-// sets. Lanes of both kinds in one vector go through the same instructions.
+// One pass over memory, as in optimizer_update.cpp. Most vectors hold no recently grown weight.
+// They use the parameter's factors, and ages cost one comparison. The factors of other vectors are
+// gathered from tables (for root scales 69 KB at beta2 = 0.999, in the L2 cache), which the caller
+// computes in double precision, so that they are equal on all instruction sets. If a vector has
+// lanes of both kinds, all lanes use the same instructions.
 #include "lacuna/framework/kernels/pointwise/aged_adam.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -38,7 +38,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One vector of elements from i on.
+// One vector of elements, from i on.
 HWY_INLINE void aged_adam_vector(const AdamCoefficients& c, const AgedFactors& f,
                                  const AgedAdamArrays& x, size_t i) {
   const hn::ScalableTag<float> d;
@@ -102,7 +102,7 @@ namespace {
 
 HWY_EXPORT(aged_adam_range);
 
-// As that of adam_update.
+// The same as in adam_update.
 constexpr int64_t kAgedGrain = 1 << 14;
 
 void aged_adam_range_reference(const AdamCoefficients& c, const AgedFactors& f,

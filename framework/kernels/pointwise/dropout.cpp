@@ -1,7 +1,7 @@
-// Words are drawn into a buffer of 256 on the stack, then applied by vectors, and whether an
-// element is kept is written as a bit for the backward pass. Rows whose length is a multiple of
-// four follow each other in the draws as in memory, so they are treated as one long row. Tasks of
-// about 4096 elements.
+// Words are drawn into a buffer of 256 on the stack and applied by vectors. For the backward pass,
+// one bit per element records whether it was kept. Rows whose length is a multiple of four are
+// consecutive in the draws as in memory, so they are treated as one long row. Tasks have about 4096
+// elements.
 #include "lacuna/framework/kernels/pointwise/dropout.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 using FloatMask = hn::Mask<Floats>;
 
-// Of 64 elements: a vector's bits from `at` on.
+// For 64 elements: a vector's bits, beginning at `at`.
 HWY_INLINE uint64_t bits_of(FloatMask mask, int64_t at) {
   std::array<uint8_t, 8> bytes{};
   hn::StoreMaskBits(Floats(), mask, bytes.data());
@@ -85,7 +85,7 @@ void drop_again(const uint64_t* bits, float factor, const float* x, float* y, in
   }
 }
 
-// The words of blocks first, first + 1, …, in their order; up to 15 blocks more than `count`.
+// The words of blocks first, first + 1, … in order; up to 15 blocks more than `count`.
 void draw_blocks(const CounterRng& rng, uint64_t first, int64_t count, uint32_t* words) {
   const PhiloxLanes d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -105,7 +105,7 @@ void draw_blocks(const CounterRng& rng, uint64_t first, int64_t count, uint32_t*
                   });
 }
 
-// words[64 c + lane] = word c of block first + lane · stride, of 64 lanes.
+// words[64 c + lane] = word c of block first + lane · stride, for 64 lanes.
 void draw_lanes(const CounterRng& rng, uint64_t first, uint64_t stride, uint32_t* words) {
   const PhiloxLanes d;
   HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> numbers;
@@ -134,10 +134,10 @@ HWY_EXPORT(draw_lanes);
 
 constexpr int64_t kBuffer = 256, kTask = 1 << 12;
 
-// What is dropped together: `count` elements that lie one after the other, their bits from `bit`
-// on, and either block `block` and those after it or, in slabs, those of 64 examples.
+// A unit of work: `count` consecutive elements, whose bits begin at `bit`, with either the blocks
+// from `block` on or, in slabs, the blocks of 64 examples.
 struct Rows {
-  int64_t rows = 0, features = 0, words = 0;  // words of bits of a row
+  int64_t rows = 0, features = 0, words = 0;  // words of bits per row
 
   static Rows of(const Shape& shape) {
     Rows r{.rows = shape.batch(), .features = shape.features()};
@@ -146,8 +146,8 @@ struct Rows {
     return r;
   }
 
-  // function(row, first column, number of columns): at most `kTask` of a row, from a multiple of
-  // 256 on.
+  // Calls function(row, first column, number of columns) for at most `kTask` elements of a row,
+  // beginning at multiples of 256.
   template <class Function>
   void for_each_part(Function function) const {
     const int64_t parts = (features + kTask - 1) / kTask;
@@ -173,7 +173,7 @@ class Dropout {
         threshold_(reference::dropout_threshold(mask.p)),
         factor_(factor_of(mask)) {}
 
-  // From block `block` on, counted from the first row's.
+  // `block` is counted from the first block of the first row.
   void row(int64_t block, const float* x, float* y, uint64_t* bits, int64_t count) const {
     std::array<uint32_t, kBuffer> words;
     for (int64_t begin = 0; begin < count; begin += kBuffer) {
@@ -183,7 +183,7 @@ class Dropout {
     }
   }
 
-  // Examples 64 · slab …, padding included: it is treated like examples of its own.
+  // Examples from 64 · slab on. Padding is treated like further examples.
   void slab(int64_t slab, int64_t blocks, int64_t features, const float* x, float* y,
             uint64_t* bits) const {
     static_assert(kBuffer == 4 * kSlabWidth);

@@ -8,12 +8,12 @@
 
 namespace lacuna::reference {
 
-/// A random word's upper 24 bits decide: below this, the element is dropped.
+/// The element is dropped if the upper 24 bits of its random word are below this.
 inline uint32_t dropout_threshold(double p) {
   return static_cast<uint32_t>(std::lround(p * 0x1.0p24));
 }
 
-/// y[i] = x[i] · (dropped ? 0 : factor), with one random word an element.
+/// y[i] = x[i] · (dropped ? 0 : factor), with one random word per element.
 template <class T>
 void apply_dropout(const uint32_t* words, uint32_t threshold, T factor, const T* x, T* y,
                    int64_t count) {

@@ -1,4 +1,4 @@
-// Bound by memory: one vector per iteration suffices. A block of 16384 floats is 64 KiB an array,
+// Bound by memory: one vector per iteration suffices. A block of 16384 floats is 64 KiB per array,
 // large enough to hide the start of a thread and small enough for the second-level cache.
 #include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 

@@ -16,7 +16,7 @@ void multiply(std::span<const float> a, std::span<const float> b, std::span<floa
 /// y = factor · x.
 void scale(float factor, std::span<const float> x, std::span<float> y);
 
-/// y += share · (x − y): what is the same in both stays as it is. *Requires* share in [0, 1].
+/// y += share · (x − y): elements that are equal in both do not change. *Requires* share in [0, 1].
 void move_towards(float share, std::span<const float> x, std::span<float> y);
 
 /// y += x.

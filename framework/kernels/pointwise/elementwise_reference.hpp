@@ -1,4 +1,4 @@
-// Elementwise arithmetic in plain C++ on any value type: what the vector kernels are checked with.
+// Elementwise arithmetic in plain C++ on any value type, to check the vector kernels.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One 64-bit word of the mask serves 64 floats: 4 AVX-512 vectors, 8 of AVX2, 16 of SSE. The word
-// stays in a register; each vector takes its bits by LoadMaskBits.
+// One 64-bit word of the mask covers 64 floats: 4 vectors of AVX-512, 8 of AVX2, 16 of SSE. The
+// word stays in a register; LoadMaskBits takes each vector's bits from it.
 #include "lacuna/framework/kernels/pointwise/mask.hpp"
 
 #include <fmt/core.h>
@@ -19,8 +19,8 @@ namespace lacuna::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `count` is a multiple of 64 but for the array's end. A vector is written only where the selection
-// changes it: after most steps nothing does, and memory is then only read.
+// `count` is a multiple of 64 except at the array's end. A vector is written only if the selection
+// changes it: after most steps nothing changes, and memory is only read.
 void SelectWords(const uint64_t* words, float* values, int64_t count) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToUnsigned<decltype(d)> u;

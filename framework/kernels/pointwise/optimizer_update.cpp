@@ -1,13 +1,13 @@
 // Vectorized optimizer updates, compiled once per instruction set.
 //
-// Each rule loads one vector of every array, computes, and stores: a single pass over memory, which
-// is what bounds it (Adam moves 28 bytes an element). Adam's bias correction multiplies by
-// 1 / √(1 − beta2^t), rounded from double, where PyTorch divides: at most a rounding apart, and one
-// of two long divisions less. Division and square root are the exact instructions.
+// Each rule loads one vector of every array, computes, and stores, in a single pass that is bound
+// by memory (Adam moves 28 bytes per element). Adam's bias correction multiplies by 1 / √(1 −
+// beta2^t), rounded from double, where PyTorch divides. This differs by at most one rounding and
+// saves one of two long divisions. Division and square root are the exact instructions.
 //
-// The last, partial vector is computed by the same instructions on a padded copy, so that an
-// element gets the same value wherever it stands: compressed and dense layouts train to the same
-// bits.
+// The last, partial vector is computed by the same instructions on a padded copy. So an
+// element's value does not depend on its place, and compressed and dense layouts train to the
+// same bits.
 #include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -29,7 +29,7 @@
 #define LACUNA_OPTIMIZER_UPDATE_ARRAYS
 namespace lacuna {
 
-// The arrays of one update; those a rule does not use are null.
+// The arrays of one update; arrays that a rule does not use are null.
 struct UpdateArrays {
   float* values;
   const float* gradient;
@@ -138,7 +138,7 @@ namespace {
 HWY_EXPORT(sgd_range);
 HWY_EXPORT(adam_range);
 
-// 64 KiB an array: what four arrays need of it fits in the L2 cache of one core.
+// 64 KiB per array: the parts of four arrays fit the L2 cache of one core.
 constexpr int64_t kGrain = 1 << 14;
 
 // Elements [begin, end) of an array that a rule may not use.
@@ -161,8 +161,8 @@ void adam_range_reference(const AdamCoefficients& c, const UpdateArrays& x, size
 
 }  // namespace
 
-// The references run in parallel_for too: its blocks flush denormals, and without that what decays
-// would end there when the instruction set is `reference`, and at zero on every other.
+// The references also run in parallel_for, whose blocks flush denormals. Without it, decaying
+// values would end as denormals for the set `reference`, and as zero for every other.
 
 void sgd_update(const SgdCoefficients& coefficients, std::span<float> values,
                 std::span<const float> gradient, std::span<float> buffer) {
@@ -201,7 +201,7 @@ double sum_of_squares(std::span<const float> values) {
   const auto count = static_cast<int64_t>(values.size());
   std::vector<double> partial(static_cast<size_t>((count + kGrain - 1) / kGrain));
   parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    // Eight sums side by side hide the latency of an addition and let the compiler use vectors.
+    // Eight sums hide the latency of an addition and let the compiler use vectors.
     std::array<double, 8> sums{};
     int64_t i = begin;
     for (; i + 8 <= end; i += 8) {

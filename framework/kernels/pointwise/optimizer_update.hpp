@@ -1,5 +1,5 @@
-// The optimizers' inner loops: one fused pass over a parameter's values, gradient and states.
-// Schedules, groups and step counts are not here; the caller has folded them into the coefficients.
+// The optimizers' inner loops: one fused pass over a parameter's values, gradient and states. The
+// caller has folded schedules, groups and step counts into the coefficients.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ struct SgdCoefficients {
   bool is_nesterov = false;
 };
 
-/// One step of Adam, with weight decay as a part of the gradient (l2) or apart from it (retain):
+/// One step of Adam, with weight decay added to the gradient (l2) or applied separately (retain):
 ///     w = retain · values,  g = gradient + l2 · w
 ///     exp_avg = beta1 · exp_avg + one_minus_beta1 · g
 ///     exp_avg_sq = beta2 · exp_avg_sq + one_minus_beta2 · g²
@@ -35,18 +35,18 @@ struct AdamCoefficients {
   float eps = 0.0f;
 };
 
-/// Both functions update in place, element by element: what an element becomes depends neither on
-/// its place in the array nor on the number of threads. *Requires* spans of one length that do not
-/// overlap. *Cost:* one pass over memory on several threads; no allocation.
+/// Both functions update in place, element by element. The result does not depend on the place in
+/// the array or the number of threads. *Requires* spans of one length that do not overlap. *Cost:*
+/// one pass over memory on several threads; no allocation.
 ///
-/// An empty `buffer` stands for no momentum: values − learning_rate · d.
+/// An empty `buffer` means no momentum: values − learning_rate · d.
 void sgd_update(const SgdCoefficients& coefficients, std::span<float> values,
                 std::span<const float> gradient, std::span<float> buffer);
 void adam_update(const AdamCoefficients& coefficients, std::span<float> values,
                  std::span<const float> gradient, std::span<float> exp_avg,
                  std::span<float> exp_avg_sq);
 
-/// Whether the update leaves an element as it is whose value, gradient and states are all zero: all
+/// Whether the update leaves elements unchanged whose value, gradient and states are all zero: all
 /// coefficients are finite, and eps is not zero.
 bool keeps_zeros(const SgdCoefficients& coefficients);
 bool keeps_zeros(const AdamCoefficients& coefficients);

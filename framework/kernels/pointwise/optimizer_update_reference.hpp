@@ -1,5 +1,5 @@
-// The optimizer updates as plain loops over any value type: what the vectorized ones are held
-// against, and what runs when the instruction set is `reference`.
+// The optimizer updates as plain loops over any value type: they check the vectorized ones, and run
+// if the instruction set is `reference`.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// As many rows as a vector has lanes, by four columns, are transposed in four registers: a row's
-// four columns are a block of a register, so that the steps are those of a 4 × 4 transposition.
+// Transposes blocks of as many rows as a vector has lanes, by four columns, in four registers: four
+// columns of a row are a block of a register, so the steps are those of a 4 × 4 transposition.
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Four floats of each fourth row, as many as fill a vector.
+// Four floats of every fourth row, as many as fill a vector.
 template <class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const float* from, int64_t stride) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -63,9 +63,9 @@ void transpose_tile(const float* from, int64_t from_stride, float* to, int64_t t
   const hn::CappedTag<float, 16> d;
   const hn::FixedTag<float, 4> quad;
   const auto kStrip = static_cast<int64_t>(hn::Lanes(d));
-  // Row-major rows are often a multiple of 4 KiB apart, which fall on the same few places of the
-  // cache: a line of theirs is read or written whole while it is there, and of few rows one line
-  // after the other, which the processor foresees.
+  // Row-major rows are often a multiple of 4 KiB apart, so they share few sets of the cache. So
+  // each of their lines is read or written completely at once, line after line of a few rows, in an
+  // order that the prefetcher recognizes.
   first_single = columns / 4 * 4;
   const int64_t line = from_stride > to_stride ? std::max<int64_t>(first_single, 1) : 16;
   for (int64_t column = 0; column < first_single; column += line) {
@@ -125,7 +125,7 @@ Tensor reordered(const Tensor& tensor, Order order) {
   counted = counted + ConversionCount{1, tensor.numel() * static_cast<int64_t>(sizeof(float))};
   if (use_reference_kernels()) return tensor.to(order);
   if (is_of_images(order) || is_of_images(tensor.order())) return reordered_images(tensor, order);
-  constexpr int64_t kFeatures = 64;  // of a slab, 16 KiB on either side
+  constexpr int64_t kFeatures = 64;  // features of a slab, 16 KiB on either side
   const auto transpose = transposition();
   const int64_t batch = tensor.shape().batch(), features = tensor.shape().features();
   Tensor converted = Tensor::empty(tensor.shape(), order);
@@ -133,7 +133,7 @@ Tensor reordered(const Tensor& tensor, Order order) {
   float* to = converted.mutable_data(order);
   const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
   const int64_t parts = (features + kFeatures - 1) / kFeatures;
-  constexpr int64_t kPartsPerTask = 4;  // 64 KiB: smaller tasks cost more than they gain
+  constexpr int64_t kPartsPerTask = 4;  // 64 KiB: smaller tasks cost more than they save
   parallel_for(slabs * parts, kPartsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
       const int64_t slab = part / parts, feature = part % parts * kFeatures;

@@ -1,5 +1,5 @@
-// A line of image slabs has one pixel of 16 examples, a line of channel blocks one of 16 channels:
-// the conversions are transpositions of such lines.
+// A line of image slabs has one pixel of 16 examples, a line of channel blocks one pixel of 16
+// channels: the conversions transpose such lines.
 #include "lacuna/framework/kernels/pointwise/reorder_images.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kLine = kImageSlabWidth;
 static_assert(kImageSlabWidth == kChannelBlock);
 
-// Rows of 16 examples, pixel by pixel: between row-major images and slabs.
+// Converts rows of 16 examples, pixel by pixel, between row-major images and slabs.
 void rows_and_slabs(const Tensor& from, Tensor& to) {
   const bool into_slabs = to.order() == Order::ImageSlabs;
   const ImageSlabs images(from.shape());

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// `reordered` where one of the orders is of images.
+/// `reordered` if one of the orders is an order of images.
 Tensor reordered_images(const Tensor& tensor, Order order);
 
 }  // namespace lacuna

@@ -1,5 +1,5 @@
-// One exponential and a division an element of y. Tasks of about 16384 elements, parts of a row
-// where rows are long.
+// One exponential and one division per element of y. Tasks have about 16384 elements; long rows are
+// split.
 #include "lacuna/framework/kernels/pointwise/swiglu.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A vector of numbers is packed by the mask's own bits: no branch depends on how many
-// are set, where a loop over the ones of a word mispredicts its end. A word without ones is
+// A vector of numbers is packed by the mask's own bits, so no branch depends on the number of
+// set bits; a loop over the ones of a word mispredicts its end. Words without ones are
 // skipped.
 #include "lacuna/framework/kernels/select/bit_columns.hpp"
 
@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 
-// Of 64-bit chunks, chunk c standing for the columns 64 · c …
+// Works on 64-bit chunks; chunk c covers the columns from 64 · c on.
 int64_t ListBits(const uint64_t* chunks, int64_t count, uint32_t first, uint32_t* into) {
   const hn::CappedTag<uint32_t, 16> d;
   const auto lanes = static_cast<uint32_t>(hn::Lanes(d));
@@ -74,7 +74,7 @@ int64_t bit_columns(std::span<const uint64_t> words, int64_t begin, int64_t end,
   if (begin % 64 == 0 && columns % 64 == 0) {
     return list(words.data() + begin / 64, columns / 64, 0, into);
   }
-  // Rows that begin or end within a word: shifted to begin with one.
+  // Rows may begin or end within a word: they are shifted to begin with one.
   uint64_t chunks[kChunks];
   const auto shift = static_cast<int>(begin % 64);
   uint32_t* const first = into;

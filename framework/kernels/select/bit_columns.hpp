@@ -1,4 +1,4 @@
-// From the bits of a mask to a list of where they are.
+// Converts the bits of a mask to a list of their places.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace lacuna {
 
-/// Writes which bits of [begin, end) are set, counted from `begin`, ascending; returns their
-/// number. Bit i is bit i % 64 of word i / 64. *Requires* room for kBitColumnsSlack entries after
-/// the last.
+/// Writes the places of the set bits of [begin, end), counted from `begin`, ascending; returns
+/// their number. Bit i is bit i % 64 of word i / 64. *Requires* room for kBitColumnsSlack entries
+/// after the last.
 int64_t bit_columns(std::span<const uint64_t> words, int64_t begin, int64_t end, uint32_t* into);
 inline constexpr int64_t kBitColumnsSlack = 16;
 

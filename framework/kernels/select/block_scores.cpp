@@ -1,5 +1,5 @@
-// Columns are added up over a tile's rows first, as many side by side as a stack buffer holds, then
-// the columns of each tile. The order of a tile's sum depends on the tile's shape alone.
+// First the rows of a tile are added column by column, for as many columns as a stack buffer holds,
+// then the columns of each tile. The order of a tile's sum depends only on the tile's shape.
 #include "lacuna/framework/kernels/select/block_scores.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ HWY_INLINE void column_sums(const float* weights, int64_t rows, int64_t stride, 
   }
 }
 
-// Four partial sums, then those left over.
+// Four partial sums, then the remaining columns.
 HWY_INLINE float sum_of_columns(const float* sums, int64_t columns) {
   float part[4] = {};
   int64_t c = 0;
@@ -51,7 +51,7 @@ HWY_INLINE float sum_of_columns(const float* sums, int64_t columns) {
 HWY_INLINE int64_t add_by_vectors(float*, int64_t, int64_t, float*) { return 0; }
 #else
 
-// In place, the partial sums of sum_of_columns where four divide the columns: four for each tile.
+// Reduces in place to the partial sums of sum_of_columns if four divide the columns: four per tile.
 HWY_INLINE void fold_to_four(float* sums, int64_t tiles, int64_t columns) {
   const hn::FixedTag<float, 4> d;
   for (int64_t t = 0; t < tiles; ++t) {
@@ -62,8 +62,8 @@ HWY_INLINE void fold_to_four(float* sums, int64_t tiles, int64_t columns) {
   }
 }
 
-// scores += sum_of_columns, of as many tiles as fill whole vectors. Returns how many; the sums of
-// the others stay.
+// scores += sum_of_columns, for as many tiles as fill whole vectors. Returns their number; the sums
+// of the other tiles stay unchanged.
 HWY_INLINE int64_t add_by_vectors(float* sums, int64_t tiles, int64_t columns, float* scores) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToSigned<decltype(d)> i;
@@ -103,7 +103,7 @@ HWY_INLINE void scores_of(const PatternShape& pattern, const float* weights, int
   for (int64_t first = 0; first < count; first += at_once) {
     const int64_t tiles = std::min(at_once, count - first);
     std::fill_n(scores + first, tiles, 0.0f);
-    for (int64_t c = 0; c < width; c += kBuffer) {  // once, but for tiles wider than that
+    for (int64_t c = 0; c < width; c += kBuffer) {  // only once, unless tiles are wider
       const int64_t columns = std::min(width - c, kBuffer);
       column_sums<kNorm>(weights + first * width + c, height, stride, tiles * columns, sums);
       add_sums(sums, tiles, columns, scores + first);
@@ -131,7 +131,7 @@ namespace {
 
 HWY_EXPORT(unit_scores);
 
-constexpr int64_t kTask = 1 << 15;  // weights: about as long as starting a thread takes
+constexpr int64_t kTask = 1 << 15;  // weights: about as long as a thread takes to start
 
 }  // namespace
 

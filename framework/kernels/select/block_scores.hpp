@@ -1,4 +1,4 @@
-// Scores of units of weights: what selections of blocks and of shared columns compare.
+// Scores of units of weights, for selections of blocks and of shared columns.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace lacuna {
 
 /// The norm (pattern.norm()) of each unit of a row-major matrix. *Shapes:* weights [rows, columns],
-/// scores [rows / pattern.unit_rows(), columns / pattern.unit_columns()]. *Requires* sides that the
-/// unit's divide. *Cost:* one pass over the weights; several threads, whose number does not change
-/// the result.
+/// scores [rows / pattern.unit_rows(), columns / pattern.unit_columns()]. *Requires* sides
+/// divisible by those of the unit. *Cost:* one pass over the weights, on several threads, whose
+/// number does not change the result.
 void block_scores(const PatternShape& pattern, const float* weights, int64_t rows, int64_t columns,
                   float* scores);
 

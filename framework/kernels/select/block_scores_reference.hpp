@@ -1,4 +1,4 @@
-// Scores of units in plain C++, for checking the rest: see block_scores.h.
+// Scores of units in plain C++, to check the vectorized ones: see block_scores.hpp.
 #pragma once
 
 #include <cmath>

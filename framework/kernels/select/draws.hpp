@@ -1,4 +1,4 @@
-// Draws: a generator's numbers below a bound in turn, made many at a time.
+// Draws: consecutive numbers below a bound from a generator, computed many at a time.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace lacuna {
 /// `CounterRng::below` reduces.
 void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words);
 
-/// rng.below(0, ·), rng.below(1, ·), … *Cost:* about 3 ns a number, where `below` takes 20.
+/// The numbers rng.below(0, ·), rng.below(1, ·), … *Cost:* about 3 ns each, where `below` takes 20.
 class Draws {
  public:
   explicit Draws(const CounterRng& rng) : rng_(rng) {}
@@ -35,7 +35,7 @@ class Draws {
   void set_bound(uint64_t bound);
 
   CounterRng rng_;
-  std::array<uint64_t, kBuffer> words_;  // of first_ and those after it
+  std::array<uint64_t, kBuffer> words_;  // of first_ and the following blocks
   uint64_t first_ = 0 - kBuffer, next_ = kBuffer;
   uint64_t bound_ = 0, limit_ = 0;
   bool is_power_of_two_ = false;

@@ -1,6 +1,6 @@
-// A sample of the keys gives two bounds with the k-th largest from one to the other, almost surely.
-// A pass by vectors counts the keys above and at the bounds, and packs those between, among which
-// the search goes on. Keys that many items share become bounds: they are counted, not packed.
+// A sample of the keys gives two bounds that almost surely enclose the k-th largest. A vectorized
+// pass counts the keys above and at the bounds, and packs the keys between them, in which the
+// search continues. Keys that many items share become bounds: they are counted, not packed.
 #include "lacuna/framework/kernels/select/kth_largest.hpp"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ struct Bounds {
   uint32_t low = 0, high = 0;  // low ≤ high
 };
 
-// How many items' keys are above the bounds, at the higher one, between them, and at the lower one
-// where it is another.
+// The numbers of keys above the bounds, at the higher bound, between the bounds, and at the lower
+// bound if it differs from the higher one.
 struct Parted {
   int64_t above = 0, at_high = 0, between = 0, at_low = 0;
 };
@@ -51,19 +51,19 @@ constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(Keys()));
 
 HWY_INLINE KeyVector load_keys(const uint32_t* keys) { return hn::LoadU(Keys(), keys); }
 
-// Those of scores: see order_key.
+// The keys of scores: see order_key.
 HWY_INLINE KeyVector load_keys(const float* scores) {
   const hn::RebindToFloat<Keys> f;
   const hn::RebindToSigned<Keys> i;
   const auto score = hn::Add(hn::LoadU(f, scores), hn::Zero(f));
   const auto bits = hn::BitCast(i, score);
   const auto sign = hn::Set(i, static_cast<int32_t>(0x80000000u));
-  const auto flipped = hn::Or(hn::BroadcastSignBit(bits), sign);  // all bits of negative ones
+  const auto flipped = hn::Or(hn::BroadcastSignBit(bits), sign);  // all bits if negative
   const auto keys = hn::Xor(bits, flipped);
   return hn::BitCast(Keys(), hn::IfThenZeroElse(hn::RebindMask(i, hn::IsNaN(score)), keys));
 }
 
-// Packs keys between the bounds, with room for a vector more.
+// Packs the keys between the bounds, with room for one more vector.
 template <class Item>
 HWY_INLINE Parted part(const Item* items, int64_t count, const Bounds& bounds, uint32_t* between) {
   const Keys d;
@@ -129,7 +129,7 @@ HWY_EXPORT(part_scores);
 HWY_EXPORT(part_keys);
 HWY_EXPORT(compare_word);
 
-constexpr int64_t kVector = 16;  // keys that `part` may write too many
+constexpr int64_t kVector = 16;  // keys that `part` may write in excess
 
 Parted run_part(const float* scores, int64_t count, const Bounds& bounds, uint32_t* between) {
   return HWY_DYNAMIC_DISPATCH(part_scores)(scores, count, bounds, between);
@@ -138,14 +138,14 @@ Parted run_part(const uint32_t* keys, int64_t count, const Bounds& bounds, uint3
   return HWY_DYNAMIC_DISPATCH(part_keys)(keys, count, bounds, between);
 }
 
-// Bounds that the k-th largest lies within if the sample is like the whole: its place in the
-// sample, and four standard deviations to either side.
+// Bounds that enclose the k-th largest if the sample is representative: its place in the sample,
+// and four standard deviations to either side.
 template <class Item>
 Bounds sampled_bounds(std::span<const Item> items, int64_t k) {
   const auto size = static_cast<int64_t>(items.size());
   const int64_t count = std::min<int64_t>(size / 16, 2048), step = size / count;
   std::vector<uint32_t> sample(static_cast<size_t>(count));
-  uint64_t place = 0;  // within each step another one, for what repeats itself
+  uint64_t place = 0;  // a different place in each step, in case the data is periodic
   for (int64_t i = 0; i < count; ++i) {
     place = place * 6364136223846793005u + 1442695040888963407u;
     const auto offset = static_cast<int64_t>((place >> 33) % static_cast<uint64_t>(step));
@@ -170,16 +170,16 @@ Bounds sampled_bounds(std::span<const Item> items, int64_t k) {
   return bounds;
 }
 
-constexpr int kDigit = 12;  // bits of a key that a histogram looks at
+constexpr int kDigit = 12;  // bits of a key in one histogram
 
 struct Digit {
   uint32_t digit = 0;
-  int64_t k = 0;     // how many of the k largest have it
-  size_t count = 0;  // how many keys have it
+  int64_t k = 0;     // how many of the k largest have this digit
+  size_t count = 0;  // how many keys have this digit
 };
 
-// The digit at `shift` that the k-th largest key has. All keys agree above it. Four histograms:
-// neighbours are often in the same bin, and would wait for each other.
+// The digit at `shift` of the k-th largest key; all keys have the same higher digits. There are
+// four histograms because consecutive keys often fall into one bin and would wait for each other.
 template <class Item>
 Digit digit_of_kth(std::span<const Item> items, int64_t k, int shift) {
   constexpr uint32_t kBins = 1 << kDigit;
@@ -198,11 +198,11 @@ Digit digit_of_kth(std::span<const Item> items, int64_t k, int shift) {
   return {bin, k, static_cast<size_t>(in_bin(bin))};
 }
 
-// The keys that have it.
+// The keys with this digit.
 template <class Item>
 Array<uint32_t> keys_with(const Digit& digit, std::span<const Item> items, int shift) {
   constexpr uint32_t kBins = 1 << kDigit;
-  Array<uint32_t> keys(digit.count + 1);  // every key is written, and stays if it has the digit
+  Array<uint32_t> keys(digit.count + 1);  // every key is written, but kept only if it has the digit
   size_t count = 0;
   for (const Item item : items) {
     const uint32_t key = key_of(item);
@@ -213,7 +213,7 @@ Array<uint32_t> keys_with(const Digit& digit, std::span<const Item> items, int s
   return keys;
 }
 
-// Among few keys. They change places.
+// Searches among few keys, and reorders them.
 KthLargest kth_of_few(std::span<uint32_t> keys, int64_t k) {
   const auto nth = keys.begin() + (k - 1);
   std::nth_element(keys.begin(), nth, keys.end(), std::greater<>());
@@ -246,7 +246,7 @@ KthLargest find_kth_largest(std::span<const Item> items, int64_t k) {
   }
   if (use_reference_kernels()) return kth_by_histograms(items, k);
   const Bounds bounds = sampled_bounds(items, k);
-  const int64_t most = std::max(size / 8, std::min(size / 2, kChunk));  // fewer than there are
+  const int64_t most = std::max(size / 8, std::min(size / 2, kChunk));  // fewer than there are keys
   Array<uint32_t> keys(static_cast<size_t>(most + kChunk + kVector));
   Parted found;
   for (int64_t i = 0; i < size && found.between <= most; i += kChunk) {
@@ -269,7 +269,7 @@ KthLargest find_kth_largest(std::span<const Item> items, int64_t k) {
   return left <= found.at_low ? KthLargest{bounds.low, left} : kth_by_histograms(items, k);
 }
 
-// The same of one word's scores, fewer than 64 too.
+// The same for the scores of one word, which may be fewer than 64.
 void compare_plainly(std::span<const float> scores, uint32_t key, uint64_t& above,
                      uint64_t& equal) {
   above = equal = 0;

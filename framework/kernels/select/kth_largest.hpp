@@ -1,4 +1,4 @@
-// The k-th largest of an array, and which elements are the k largest: exact, in a few passes.
+// The k-th largest of an array, and the mask of the k largest: exact, in a few passes.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ inline uint32_t order_key(float value) {
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
-/// The k-th largest key of some, and how many of the k largest are equal to it.
+/// The k-th largest key, and how many of the k largest are equal to it.
 struct KthLargest {
   uint32_t key = 0;
   int64_t ties = 0;
@@ -24,15 +24,15 @@ struct KthLargest {
   friend bool operator==(const KthLargest&, const KthLargest&) = default;
 };
 
-/// *Requires* 1 ≤ k ≤ keys.size(). *Cost:* a sample tells within which bounds it lies; one pass by
-/// vectors, and the same among the tenth or so within. Where the sample deceives, two histograms.
-/// Memory for an eighth as many keys, or as many as share their first 12 bits with the one sought.
+/// *Requires* 1 ≤ k ≤ keys.size(). *Cost:* a sample gives bounds; one vectorized pass, and the same
+/// on the tenth or so within the bounds. If the bounds are wrong, two histograms. Memory for an
+/// eighth of the keys, or for those that share their first 12 bits with the result.
 KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k);
 /// The k-th largest of the keys of scores.
 KthLargest kth_largest(std::span<const float> scores, int64_t k);
 
-/// A bit for each of the k scores whose keys are largest; of equal ones the first. All where there
-/// are no more, none where k ≤ 0. *Cost:* that of `kth_largest`, and a pass by vectors.
+/// One bit for each of the k scores with the largest keys; of equal ones the first. All bits if
+/// there are no more than k, none if k ≤ 0. *Cost:* that of `kth_largest` and a vectorized pass.
 BitMask largest_mask(std::span<const float> scores, int64_t k);
 
 }  // namespace lacuna

@@ -1,6 +1,6 @@
-// The stream is read in chunks of 4096 scores, which fit the first-level cache with their
+// The stream is read in chunks of 4096 scores, which fit the first-level cache together with their
 // survivors. |score| as bits orders like the float, so one integer comparison per vector decides,
-// and the survivors' bits and offsets are packed side by side: no branch depends on the scores.
+// and the survivors' bits and offsets are packed: no branch depends on the scores.
 #include "lacuna/framework/kernels/select/topk.hpp"
 
 #include <algorithm>
@@ -107,8 +107,8 @@ void TopKCollector::offer(std::span<const float> scores, int64_t first) {
   }
 }
 
-// Keeps the k largest in their order. What comes later must be above the smallest of them: at
-// equality it would come after it.
+// Keeps the k largest in their order. Later scores must exceed the smallest of these: at equal
+// |score|, the earlier one is kept.
 void TopKCollector::shrink() {
   if (size() <= k_) return;
   const KthLargest smallest = kth_largest(keys_, k_);
@@ -120,7 +120,7 @@ void TopKCollector::shrink() {
     indices_[kept] = indices_[i];
     if (key == smallest.key) [[unlikely]] {
       kept += ties-- > 0 ? 1 : 0;
-    } else {  // added up, not branched on
+    } else {  // added, without a branch
       kept += key > smallest.key ? 1 : 0;
     }
   }

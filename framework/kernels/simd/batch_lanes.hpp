@@ -1,5 +1,5 @@
-// Sums of the rows of an output gradient over its batch, which a weight gradient that reads the
-// rows anyway makes on the way: a bias's gradient then costs no pass of its own.
+// Sums of the rows of an output gradient over its batch, the gradient of a bias. A weight gradient
+// computes them while it reads the rows, so they cost no separate pass.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace lacuna {
 
-/// Sixteen partial sums of each row while the slabs go by: vectors are added, and reduced once.
+/// Sixteen partial sums of each row over the slabs: vectors are added, and reduced once at the end.
 class BatchLanes {
  public:
   static constexpr int64_t kLanes = 16;
 
-  /// `into`: the sums [rows]; null where they are not wanted.
+  /// `into`: the sums [rows]; null if they are not needed.
   BatchLanes(float* into, int64_t rows)
       : into_(into), lanes_(into == nullptr ? 0 : static_cast<size_t>(rows * kLanes)) {}
 

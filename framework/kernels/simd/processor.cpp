@@ -18,7 +18,7 @@ struct Processor {
   bool is_intel_server = false;
 };
 
-// For sysconf, which returns 0 or −1 for what it does not know.
+// For sysconf, which returns 0 or −1 for unknown sizes.
 int64_t known_or(int64_t bytes, int64_t otherwise) { return bytes > 0 ? bytes : otherwise; }
 
 Processor of_this_machine() {
@@ -30,7 +30,7 @@ Processor of_this_machine() {
   found.second_level = known_or(::sysconf(_SC_LEVEL2_CACHE_SIZE), found.second_level);
 #endif
 #if HWY_ARCH_X86 && defined(__GNUC__)
-  // Intel's processors with AVX-512: those of servers, but for some of before 2022.
+  // Intel's processors with AVX-512: server processors, except for some from before 2022.
   found.is_intel_server = __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f");
 #endif
   return found;

@@ -1,4 +1,4 @@
-// What the kernels over batch slabs agree on: the bytes of a row, and how slabs are counted.
+// Conventions of the kernels over batch slabs: the bytes of a row, and the number of slabs.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@ inline constexpr int64_t kSlabRowBytes = kSlabWidth * static_cast<int64_t>(sizeo
 
 inline int64_t slab_count(int64_t batch) { return (batch + kSlabWidth - 1) / kSlabWidth; }
 
-/// Whether the activations of a product do not stay in a second-level cache, so that a slab should
-/// be asked for while the one before it is worked on.
+/// Whether the activations of a product exceed a second-level cache, so that the next slab should
+/// be prefetched while the current one is processed.
 inline bool slabs_exceed_cache(int64_t rows, int64_t columns, int64_t slabs) {
   return slabs * (rows + columns) * kSlabRowBytes > (int64_t{3} << 19);
 }
 
 /// Calls `run(slab, part, examples, has_next)` in parallel for each of `parts` parts of a matrix
-/// and each slab of a batch, after which another one may come.
+/// and each slab of a batch. `has_next`: whether another slab may follow.
 template <class Run>
 void for_each_slab_part(int64_t batch, int64_t parts, const Run& run) {
   const int64_t slabs = slab_count(batch);
