@@ -30,6 +30,15 @@ std::string_view kind_of(const Parameter& parameter) {
   return parameter.shape().rank() == 1 ? "norm" : "";
 }
 
+// A state that was asked to stay dense is not in step with nonzeros that are stored alone.
+void require_aligned(const Parameter& parameter, const std::string& name, const Tensor& state) {
+  if (state.numel() == parameter.pattern()->stored_size()) return;
+  throw StateError(fmt::format(
+      "state '{}' of parameter '{}' is kept dense, which layout '{}' has no room for: give the "
+      "sparsity algorithm layout: masked",
+      name, parameter.name(), parameter.pattern()->layout().name()));
+}
+
 // Whether a step changes the parameter.
 bool is_trained(const Parameter& parameter) {
   return parameter.trainable && parameter.has_gradient();
@@ -189,6 +198,7 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
   for (const StateSlot& slot : slots) {
     Tensor& state =
         slot.requires_dense ? parameter.dense_slot(slot.name).values : parameter.slot(slot.name);
+    if (!slot.requires_dense) require_aligned(parameter, slot.name, state);
     states.push_back(state.mutable_storage());
   }
   const UpdateFactors factors = factors_of(index);

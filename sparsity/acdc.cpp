@@ -11,9 +11,12 @@ namespace lacuna {
 
 AcDc::AcDc(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
   if (given.drop_fraction) throw ConfigError("acdc: takes no drop_fraction");
-  if (!options().sparsity.is_constant()) {
-    throw ConfigError("acdc: the sparsity of the compressed phases must be a constant");
-  }
+  AcDc::require_settable(options().sparsity);
+}
+
+void AcDc::require_settable(const SparsityTarget& sparsity) const {
+  if (sparsity.is_constant()) return;
+  throw ConfigError("acdc: the sparsity of the compressed phases must be a constant");
 }
 
 UpdateSchedule AcDc::default_updates(int64_t steps) const {

@@ -10,7 +10,7 @@ namespace lacuna {
 /// zero), and so on. A run should end compressed: the plan refuses one that does not. *Source:*
 /// Peste et al., "AC/DC: alternating compressed/decompressed training of deep neural networks",
 /// 2021 (arXiv:2106.12379), algorithm 1.
-class AcDc final : public DynamicSparsityAlgorithm {
+class AcDc : public DynamicSparsityAlgorithm {
  public:
   /// *Errors:* ConfigError if the sparsity is not constant, or a drop fraction is given.
   explicit AcDc(DynamicOptions options);
@@ -22,6 +22,7 @@ class AcDc final : public DynamicSparsityAlgorithm {
   void forecast(Forecast& forecast) const override;
 
  protected:
+  void require_settable(const SparsityTarget& sparsity) const override;
   MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
 };

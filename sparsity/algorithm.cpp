@@ -64,6 +64,19 @@ std::vector<std::string> SparsityAlgorithm::frozen_choices(
   return names;
 }
 
+void SparsityAlgorithm::set_sparsity(SparsityTarget sparsity) {
+  require_settable(sparsity);
+  SparsityOptions changed = options_;
+  changed.sparsity = std::move(sparsity);
+  set_options(changed);
+}
+
+void SparsityAlgorithm::require_settable(const SparsityTarget&) const {
+  throw StateError("sparsity algorithm '" + std::string(type()) +
+                   "' keeps the sparsity that it was made with" +
+                   (parts_.empty() ? "" : "; set that of its parts"));
+}
+
 bool SparsityAlgorithm::begins_sparse() const {
   const SparsityTarget& target = options_.sparsity;
   return options_.pattern.is_nm() || target.has_fan_in() ||

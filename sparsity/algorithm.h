@@ -106,6 +106,11 @@ class SparsityAlgorithm {
   /// parts, any.
   virtual bool makes_sparse(const ParameterPtr& parameter) const;
   const ParameterFilter& filter() const { return options_.param_filter; }
+  const SparsityTarget& sparsity() const { return options_.sparsity; }
+  /// Aims at another sparsity: from the first masks on, or after `apply` from the next update on.
+  /// It is an option, which `state_dict` does not hold. *Errors:* ConfigError, as the
+  /// constructor's; StateError when the algorithm keeps the one that it was made with.
+  void set_sparsity(SparsityTarget sparsity);
   /// The names of those among `parameters` that its filter, or one of its parts' filters, would
   /// choose, were they not frozen: whoever asked for them to be pruned should know that they are
   /// not.
@@ -162,9 +167,15 @@ class SparsityAlgorithm {
   /// `scopes` holds until they have changed.
   virtual void before_step(Optimizer& /*optimizer*/, StepScopes& /*scopes*/) {}
 
+  /// Refuses a target that cannot be set any more. By default none can. *Errors:* ConfigError,
+  /// StateError.
+  virtual void require_settable(const SparsityTarget& sparsity) const;
+
   const SparsityOptions& options() const { return options_; }
   /// How its parameters are stored.
   const LayoutPolicy& layouts() const { return layouts_; }
+  /// Takes other options than the constructor's, but for the layout and the pattern.
+  void set_options(const SparsityOptions& options) { options_ = options.checked(); }
   /// The parameters that it manages, each with its state. Without those of parts.
   std::deque<SparseWeight>& weights() { return weights_; }
   const std::deque<SparseWeight>& weights() const { return weights_; }
@@ -180,6 +191,8 @@ class SparsityAlgorithm {
   void report(const MaskUpdate& update);
 
   void count_step() { ++step_; }
+  /// Takes back what `count_step` did, for an update that another one, which counts, is a part of.
+  void uncount_step() { --step_; }
   void count_update() { ++updates_; }
   /// Sets the weights' targets to what is aimed at now, and calls the target hooks.
   void refresh_targets();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/sparsity/acdc.h"
@@ -154,14 +155,22 @@ MakeAlgorithm make_one_shot(OneShotMethod method) {
   });
 }
 
+std::function<std::string(const std::string& name)>& algorithm_lookup() {
+  static std::function<std::string(const std::string& name)> lookup;
+  return lookup;
+}
+
 std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t seed) {
   if (!entry.is_map()) entry.fail("a map with `algorithm` and its keys");
   if (entry.has("algorithm") && entry.has("type")) {
     entry.get("type").error("`algorithm` and `type` mean the same; give one of them");
   }
   const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
-  const std::string name =
+  std::string name =
       named.is_null() ? entry.get<std::string>("algorithm", "static") : named.as<std::string>();
+  const bool is_known =
+      algorithm_registry().contains(name) || algorithm_registry().contains(to_lower(name));
+  if (!is_known && algorithm_lookup()) name = algorithm_lookup()(name);
   const AlgorithmType& algorithm =
       algorithm_registry().find_any_case(name, named.is_null() ? entry : named).make;
   return at_position(entry, [&] { return algorithm.make(entry, seed); });
@@ -190,6 +199,10 @@ DynamicOptions drop_grow_options(const Config& entry, uint64_t seed) {
 AlgorithmRegistry& algorithm_registry() {
   static AlgorithmRegistry registry("sparsity algorithm");
   return registry;
+}
+
+void set_algorithm_lookup(std::function<std::string(const std::string& name)> lookup) {
+  algorithm_lookup() = std::move(lookup);
 }
 
 void register_algorithms(AlgorithmRegistry& r) {

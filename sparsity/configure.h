@@ -26,6 +26,9 @@ using AlgorithmRegistry = Registry<AlgorithmType>;
 AlgorithmRegistry& algorithm_registry();
 /// Adds the built-in algorithms.
 void register_algorithms(AlgorithmRegistry& registry);
+/// Sets what is asked for the name of an algorithm that the registry has not: it may add one, and
+/// returns the name to go on with.
+void set_algorithm_lookup(std::function<std::string(const std::string& name)> lookup);
 
 // Factories to register algorithms with: each reads its options' keys from the entry.
 

@@ -52,6 +52,12 @@ UpdateSchedule DynamicSparsityAlgorithm::default_updates(int64_t steps) const {
   return UpdateSchedule::every(freq, 0, std::max(freq + 1, (3 * steps + 2) / 4));
 }
 
+void DynamicSparsityAlgorithm::set_drop_fraction(Schedule fraction) {
+  SparsityOptions changed = options();
+  changed.drop_fraction = std::move(fraction);
+  set_options(changed);
+}
+
 void DynamicSparsityAlgorithm::update(Optimizer&) {
   count_step();
   if (!update_schedule().is_update(step())) return;

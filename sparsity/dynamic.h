@@ -23,6 +23,8 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// target.
   void update(Optimizer& optimizer) override;
   const UpdateSchedule& update_schedule() const { return options().update; }
+  /// Drops another fraction from the next update on, in an algorithm that drops one.
+  void set_drop_fraction(Schedule fraction);
   /// When a configuration without `update` updates, in a run (or phase) of so many steps: every
   /// min(100, steps / 100) steps, at least 1, until 75 % of them.
   virtual UpdateSchedule default_updates(int64_t steps) const;
@@ -34,6 +36,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// nonzeros: `weight.target_nnz()`). Positions in both masks keep value and optimizer state; new
   /// ones start at zero.
   virtual MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) = 0;
+  void require_settable(const SparsityTarget&) const override {}
   /// Whether the update at `step` needs the dense gradient of that step's backward. Asked before
   /// the forward.
   virtual bool wants_dense_gradient(int64_t /*step*/) const { return false; }

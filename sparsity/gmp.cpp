@@ -9,6 +9,16 @@
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {
+namespace {
+
+void require_schedule(const SparsityTarget& sparsity, const std::string& type) {
+  if (!sparsity.is_constant()) return;
+  throw ConfigError(type +
+                    ": a constant sparsity never changes the mask; use algorithm 'static', or "
+                    "give a sparsity schedule");
+}
+
+}  // namespace
 
 Gmp::Gmp(DynamicOptions options)
     : Gmp(std::move(options), "gmp",
@@ -20,11 +30,11 @@ Gmp::Gmp(DynamicOptions given, const std::string& type, Scores scores)
     throw ConfigError(type +
                       ": takes no drop_fraction; the sparsity schedule says what is dropped");
   }
-  if (options().sparsity.is_constant()) {
-    throw ConfigError(type +
-                      ": a constant sparsity never changes the mask; use algorithm 'static', or "
-                      "give a sparsity schedule");
-  }
+  require_schedule(options().sparsity, type);
+}
+
+void Gmp::require_settable(const SparsityTarget& sparsity) const {
+  require_schedule(sparsity, std::string(type()));
 }
 
 MaskSet Gmp::update_mask(const SparseWeight& weight, const MaskSet& mask, float) {

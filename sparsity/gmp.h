@@ -28,6 +28,7 @@ class Gmp : public DynamicSparsityAlgorithm {
   /// The scores of which pruning keeps the largest: one per position of the weight's mask,
   /// ascending by flat index.
   using Scores = Tensor (*)(const SparseWeight& weight);
+  void require_settable(const SparsityTarget& sparsity) const override;
   /// For a subclass of another name, which messages then give, that prunes by other scores.
   Gmp(DynamicOptions options, const std::string& type, Scores scores);
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
@@ -42,7 +43,7 @@ class Gmp : public DynamicSparsityAlgorithm {
 /// changes when the weight becomes zero. g is the gradient of the update step.
 /// *Source:* Molchanov et al., "Pruning convolutional neural networks for resource efficient
 /// inference", 2017 (arXiv:1611.06440), equation 8, for single weights.
-class Saliency final : public Gmp {
+class Saliency : public Gmp {
  public:
   /// *Errors:* ConfigError, as Gmp's; an update throws StateError where a parameter has no
   /// gradient.

@@ -10,7 +10,7 @@ namespace lacuna {
 /// times the dense weight gradient's, and O(nonzeros).
 /// *Source:* Evci et al., "Rigging the lottery: making all tickets winners", 2020
 /// (arXiv:1911.11134).
-class RigL final : public Set {
+class RigL : public Set {
  public:
   using Set::Set;
   std::string_view type() const override { return "rigl"; }

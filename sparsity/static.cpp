@@ -6,9 +6,9 @@
 
 namespace lacuna {
 
-Static::Static(SparsityOptions options) : SparsityAlgorithm(std::move(options)) {
-  this->options().require_no_updates(type());
-  const SparsityTarget& target = this->options().sparsity;
+namespace {
+
+void require_constant(const SparsityTarget& target) {
   if (!target.is_constant()) {
     throw ConfigError(
         "static: the sparsity must be a constant; a schedule needs a dynamic "
@@ -18,6 +18,18 @@ Static::Static(SparsityOptions options) : SparsityAlgorithm(std::move(options)) 
     throw ConfigError("static: sparsity must be in [0, 1), found " +
                       target.schedule().config().text());
   }
+}
+
+}  // namespace
+
+Static::Static(SparsityOptions options) : SparsityAlgorithm(std::move(options)) {
+  this->options().require_no_updates("static");
+  require_constant(this->options().sparsity);
+}
+
+void Static::require_settable(const SparsityTarget& sparsity) const {
+  require_constant(sparsity);
+  if (!parameters().empty()) SparsityAlgorithm::require_settable(sparsity);
 }
 
 }  // namespace lacuna

@@ -6,13 +6,16 @@
 namespace lacuna {
 
 /// Prunes before training and never again.
-class Static final : public SparsityAlgorithm {
+class Static : public SparsityAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is not a constant in [0, 1).
   explicit Static(SparsityOptions options);
 
   std::string_view type() const override { return "static"; }
   void update(Optimizer&) override { count_step(); }
+
+ protected:
+  void require_settable(const SparsityTarget& sparsity) const override;
 };
 
 }  // namespace lacuna

@@ -146,6 +146,7 @@ class Module(_lacuna.OwnModule):
                 found = None
             if found is not None:
                 return found
+            return super().__getattr__(name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:

@@ -6,13 +6,14 @@ import contextlib
 import importlib
 import os
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Type, TypeVar
 
 from lacuna import _lacuna, data, nn
 
 _T = TypeVar("_T", bound=Callable[..., Any])
 _registered: Dict[str, Callable[..., Any]] = {}
 _kinds: Dict[str, str] = {}
+_found: Set[str] = set()  # names of classes that nobody has registered
 _importing = False
 
 
@@ -26,7 +27,8 @@ def _add_algorithm(name: str, cls: Callable[..., Any]) -> None:
     def make(keys: Dict[str, Any], seed: int) -> Any:
         import inspect
 
-        known = _registered[name]
+        newest = _class_named(name) if name in _found else None
+        known: Callable[..., Any] = newest or _registered[name]
         try:
             inspect.signature(known.__init__)  # type: ignore[misc]
         except ValueError:  # inherited from the module, which takes all keys
@@ -123,11 +125,78 @@ def register(name: Optional[str] = None, *, kind: Optional[str] = None) -> Calla
                 del _registered[known]
             raise
         _kinds[known] = found
+        _found.discard(known)
         if found == "algorithm":
             thing._lacuna_name = known  # type: ignore[attr-defined]
         return thing
 
     return decorate
+
+
+def _subclasses(cls: type) -> Iterator[type]:
+    for one in cls.__subclasses__():
+        yield one
+        yield from _subclasses(one)
+
+
+def _class_named(name: str) -> Optional[Type[_lacuna.SparsityAlgorithm]]:
+    """The newest algorithm's class of that name, as written if there is one, else in any case. The
+    module may stand before it."""
+    own = [c for c in _subclasses(_lacuna.SparsityAlgorithm) if not c.__module__.startswith("lacuna.")]
+    folds: List[Callable[[str], str]] = [str, str.lower]
+    for fold in folds:
+        for cls in reversed(own):
+            names = (
+                cls.__name__,
+                f"{cls.__module__}.{cls.__name__}",
+                f"{cls.__module__}.{cls.__qualname__}",
+            )
+            if fold(name) in [fold(one) for one in names]:
+                return cls
+    return None
+
+
+def _look_up_algorithm(name: str) -> str:
+    """The name under which the registry has an algorithm of a class that is called so."""
+    cls = _class_named(name)
+    return name if cls is None else _name_of(cls)
+
+
+def _name_of(cls: Type[_lacuna.SparsityAlgorithm]) -> str:
+    known = cls.__dict__.get("_lacuna_name")
+    if known is None:
+        known = cls.__name__
+        register(known)(cls)
+        _found.add(known)
+    return str(known)
+
+
+_lacuna._set_algorithm_lookup(_look_up_algorithm)
+
+
+def name_of_algorithm(cls: Type[_lacuna.SparsityAlgorithm]) -> str:
+    """The name under which the registry has an algorithm's class."""
+    if not issubclass(cls, _lacuna.SparsityAlgorithm):
+        raise TypeError(f"algorithm: expected a name or a SparsityAlgorithm, found {cls!r}")
+    if cls.__module__ == "lacuna._lacuna":
+        return "semi_sparse" if cls is _lacuna.SemiSparse else cls.__name__
+    return _name_of(cls)
+
+
+def class_of_algorithm(name: str) -> Type[_lacuna.SparsityAlgorithm]:
+    """The class of an algorithm's name, in any case. Raises ConfigError."""
+    for cls in _subclasses(_lacuna.SparsityAlgorithm):
+        builtin = cls.__module__ == "lacuna._lacuna"
+        if builtin and name.lower().replace("_", "") == cls.__name__.lower():
+            return cls
+    known = _registered.get(name)
+    if isinstance(known, type) and issubclass(known, _lacuna.SparsityAlgorithm):
+        return known
+    found = _class_named(name)
+    if found is None:
+        _lacuna.configure({"algorithm": name})  # says which names there are
+        raise _lacuna.ConfigError(f"the algorithm '{name}' has no class in Python")
+    return found
 
 
 def is_own_data(name: Any) -> bool:

@@ -22,25 +22,7 @@ std::map<int64_t, Function>& functions() {
 }
 
 // Whether a function takes the number of updates, too.
-bool takes_updates(const py::object& function) {
-  const auto inspect = py::module_::import("inspect");
-  try {
-    size_t count = 0;
-    const py::object parameter = inspect.attr("Parameter");
-    const py::object parameters = inspect.attr("signature")(function).attr("parameters");
-    for (const py::handle one : parameters.attr("values")()) {
-      const py::object kind = one.attr("kind");
-      if (kind.equal(parameter.attr("POSITIONAL_ONLY")) ||
-          kind.equal(parameter.attr("POSITIONAL_OR_KEYWORD"))) {
-        if (one.attr("default").is(parameter.attr("empty"))) ++count;
-      }
-    }
-    return count > 1;
-  } catch (py::error_already_set& error) {  // a function of C, which has no signature
-    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
-    return false;
-  }
-}
+bool takes_updates(const py::object& function) { return required_arguments(function) > 1; }
 
 // Held by `keep`: a registry ends after the interpreter, when there is no GIL to take any more.
 Function as_function(const py::object& callable) {
@@ -69,7 +51,7 @@ py::object number_functions(const py::handle& value, int depth = 0) {
     for (const py::handle item : value) numbered.append(number_functions(item, depth));
     return numbered;
   }
-  if (!PyCallable_Check(value.ptr())) return py::reinterpret_borrow<py::object>(value);
+  if (!is_function(value)) return py::reinterpret_borrow<py::object>(value);
   const auto number = static_cast<int64_t>(functions().size());
   functions()[number] = as_function(py::reinterpret_borrow<py::object>(value));
   py::dict entry;
@@ -90,6 +72,32 @@ Schedule make_schedule(const Config& config) {
 }
 
 }  // namespace
+
+size_t required_arguments(const py::object& function) {
+  const auto inspect = py::module_::import("inspect");
+  try {
+    size_t count = 0;
+    const py::object parameter = inspect.attr("Parameter");
+    const py::object parameters = inspect.attr("signature")(function).attr("parameters");
+    for (const py::handle one : parameters.attr("values")()) {
+      const py::object kind = one.attr("kind");
+      if (kind.equal(parameter.attr("POSITIONAL_ONLY")) ||
+          kind.equal(parameter.attr("POSITIONAL_OR_KEYWORD"))) {
+        if (one.attr("default").is(parameter.attr("empty"))) ++count;
+      }
+    }
+    return count;
+  } catch (py::error_already_set& error) {  // a function of C, which has no signature
+    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
+    return 0;
+  }
+}
+
+bool is_function(const py::handle& value) {
+  const bool is_value =
+      PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr()) || PyUnicode_Check(value.ptr());
+  return !is_value && PyCallable_Check(value.ptr()) != 0;
+}
 
 Config to_config_with_callables(const py::handle& value) {
   return to_config(number_functions(value));

@@ -10,6 +10,12 @@ namespace lacuna::python {
 Config to_config_with_callables(const py::handle& value);
 
 /// Registers the type of schedule that such a configuration names.
+/// The positional arguments that a function cannot do without; 0 where it does not tell.
+size_t required_arguments(const py::object& function);
+
+/// Whether it is a function; not a number or a text that may be called.
+bool is_function(const py::handle& value);
+
 void bind_callables(py::module_& module);
 
 }  // namespace lacuna::python

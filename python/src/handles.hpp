@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "binding.hpp"
@@ -35,6 +36,11 @@ std::shared_ptr<SparsityAlgorithm> owned_algorithm(const py::object& object);
 /// group that it is a part of.
 py::object python_object(SparsityAlgorithm& algorithm);
 
+/// A module's child, or a parameter of its own. *Errors:* AttributeError.
+py::object part_of(const py::object& module, const std::string& name);
+/// Calls a function for all modules below and for this one, which it returns. *Errors:* TypeError.
+py::object apply_function(const py::object& module, const py::object& function);
+
 void bind_variables(py::module_& module);
 void bind_parameters(py::module_& module);
 void bind_modules(py::module_& module);
@@ -44,5 +50,6 @@ void bind_own_data(py::module_& module);
 void bind_own_modules(py::module_& module);
 void bind_sparsity(py::module_& module);
 void bind_own_algorithms(py::module_& module);
+void bind_mask_functions(py::module_& module);
 
 }  // namespace lacuna::python

@@ -19,6 +19,7 @@ PYBIND11_MODULE(_lacuna, module) {
   lp::bind_modules(module);
   lp::bind_optimizers(module);
   lp::bind_sparsity(module);
+  lp::bind_mask_functions(module);
   lp::bind_runs(module);
   lp::bind_loaded_run(module);
   lp::refuse_unmade_objects(module);

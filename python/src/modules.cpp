@@ -247,6 +247,12 @@ void load_state_dict(Module& module, const py::dict& state, bool strict) {
   for (const auto& [buffer, array] : buffers) *buffer = array.clone();
 }
 
+bool requires_dense(const Module& module) {
+  const auto parameters = module.parameters();
+  return !parameters.empty() &&
+         std::ranges::all_of(parameters, [](const auto& p) { return p->requires_dense; });
+}
+
 py::list layer_rows(Module& module, const Shape& input) {
   py::list rows;
   for (const ModuleRow& row : module_rows(module, input)) {
@@ -327,6 +333,8 @@ void bind_module(py::module_& module) {
       .def(
           "apply",
           [](const py::object& self, const py::object& algorithm) {
+            if (!py::isinstance<SparsityAlgorithm>(algorithm))
+              return apply_function(self, algorithm);
             auto& model = self.cast<Module&>();
             auto& sparsity = algorithm.cast<SparsityAlgorithm&>();
             take_over_writes();
@@ -336,9 +344,12 @@ void bind_module(py::module_& module) {
               model.apply(sparsity);
             }
             algorithm.attr("_model") = py::weakref(self);
+            py::detail::keep_alive_impl(self, algorithm);
+            return self;
           },
-          py::arg("algorithm"), py::keep_alive<1, 2>(),
-          "Makes parameters sparse. Raises ConfigError, ShapeError, StateError.")
+          py::arg("algorithm"),
+          "Makes parameters sparse; returns the module. A function f(module) is called for all "
+          "modules below and for this one. Raises ConfigError, ShapeError, StateError.")
       .def(
           "train",
           [](const py::object& self, bool mode) {
@@ -355,8 +366,10 @@ void bind_module(py::module_& module) {
           },
           "Evaluation mode; returns the module.")
       .def_property_readonly("training", &Module::training)
-      .def_property("requires_dense", nullptr, &Module::set_requires_dense,
+      .def_property("requires_dense", &requires_dense, &Module::set_requires_dense,
                     "Keeps all parameters below dense, whatever algorithms match.")
+      .def("__getattr__", &part_of, py::arg("name"),
+           "A module or a parameter by its name: model.fc1.weight.")
       .def("freeze", &Module::freeze, py::arg("globs"),
            "Freezes the parameters whose full names match. Raises ConfigError.")
       .def("set_trainable", &Module::set_trainable, py::arg("trainable"))

@@ -52,10 +52,23 @@ Parameter& parameter_of(Optimizer& optimizer, const py::object& key) {
   throw StateError("the optimizer does not train " + std::string(py::repr(key)));
 }
 
-// Arrays over the states there are. Who has them may write into them.
-py::dict state_of(Optimizer& optimizer, const py::object& key) {
+// The states that an optimizer keeps, which are protected.
+struct OptimizerAccess : Optimizer {
+  static void make_states(const Optimizer& optimizer, Parameter& parameter) {
+    constexpr auto kSlots = &OptimizerAccess::state_slots;
+    for (const StateSlot& slot : (optimizer.*kSlots)()) {
+      if (parameter.slots().contains(slot.name)) continue;
+      slot.requires_dense ? (void)parameter.dense_slot(slot.name) : (void)parameter.slot(slot.name);
+    }
+  }
+};
+
+// Arrays over the states there are; `made`: all, made where they are not yet. Who has them may
+// write into them.
+py::dict states_of(Optimizer& optimizer, const py::object& key, bool made) {
   py::dict arrays;
   Parameter& parameter = parameter_of(optimizer, key);
+  if (made) OptimizerAccess::make_states(optimizer, parameter);
   for (auto& [name, slot] : parameter.slots()) {
     if (slot.values.defined()) arrays[py::str(name)] = to_array(slot.values);
   }
@@ -84,6 +97,17 @@ void set_requires_dense(Optimizer& optimizer, const py::object& key, const std::
   }
   slot.requires_dense = dense;
   if (!dense) parameter.prune();
+}
+
+// A hook of Python's, which may take what PyTorch's hooks get.
+std::function<void(Optimizer&)> step_hook(const py::function& hook) {
+  return [kept = keep(hook), takes_three = required_arguments(hook) == 3](Optimizer& optimizer) {
+    const py::gil_scoped_acquire gil;
+    const auto function =
+        py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+    const py::object self = py::cast(&optimizer, py::return_value_policy::reference);
+    takes_three ? function(self, py::tuple(), py::dict()) : function(self);
+  };
 }
 
 std::string describe(const Optimizer& optimizer) {
@@ -129,9 +153,16 @@ void bind_optimizers(py::module_& module) {
       .def_property_readonly("steps", &Optimizer::steps, "Steps done so far.")
       .def_property_readonly("lr", &Optimizer::lr, "Learning rate of the next step.")
       .def_property_readonly("parameters", &Optimizer::parameters)
-      .def("state", &state_of, py::arg("parameter"),
-           "The states of a parameter (or of the one of that name) by name, as 'exp_avg', without "
-           "copies, stored as its values are; empty before its first step.")
+      .def_property_readonly(
+          "state",
+          [](const py::object& self) {
+            return py::module_::import("lacuna.states").attr("States")(self);
+          },
+          "state(p), for a parameter or the one of that name: its states by name, as 'exp_avg', "
+          "without copies, stored as its values are; empty before its first step. state[p]: all "
+          "of them, made of zeros before its first step; state[p]['exp_avg'].requires_dense = True "
+          "keeps one whole.")
+      .def("_states", &states_of, py::arg("parameter"), py::arg("made"))
       .def(
           "requires_dense",
           [](Optimizer& o, const py::object& key, const std::string& name) {
@@ -146,8 +177,20 @@ void bind_optimizers(py::module_& module) {
       .def("load_state_dict", &Optimizer::load_state_dict, py::arg("state"),
            "Restores what `state_dict` gave; the masks must be restored before. Raises "
            "CheckpointError.")
-      .def("register_step_pre_hook", &Optimizer::register_step_pre_hook, py::arg("hook"))
-      .def("register_step_post_hook", &Optimizer::register_step_post_hook, py::arg("hook"))
+      .def(
+          "register_step_pre_hook",
+          [](Optimizer& o, const py::function& hook) {
+            return o.register_step_pre_hook(step_hook(hook));
+          },
+          py::arg("hook"),
+          "Calls hook(optimizer) before the values change, or, as PyTorch, hook(optimizer, args, "
+          "kwargs).")
+      .def(
+          "register_step_post_hook",
+          [](Optimizer& o, const py::function& hook) {
+            return o.register_step_post_hook(step_hook(hook));
+          },
+          py::arg("hook"), "The same after the step, and after updates of masks.")
       .def("__repr__", &describe)
       .def("__reduce__", [](const Optimizer&) -> py::object {
         throw py::type_error("an optimizer cannot be pickled; pickle its state_dict()");

@@ -21,24 +21,11 @@ namespace {
 
 using AlgorithmPtr = std::shared_ptr<SparsityAlgorithm>;
 
-class OwnSet : public OwnDynamicAlgorithm<Set> {
- public:
-  using OwnDynamicAlgorithm<Set>::OwnDynamicAlgorithm;
-
- protected:
-  MaskSet grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) override {
-    {
-      const py::gil_scoped_acquire gil;
-      const py::function override = py::get_override(static_cast<const Set*>(this), "grow");
-      if (override) {
-        const std::string what = "grow of " + std::string(type()) + " for '" + weight.name() + "'";
-        return to_mask(override(weight_object(*this, weight), to_array(kept), count),
-                       weight.shape(), what);
-      }
-    }
-    return Set::grow(weight, kept, count);
-  }
-};
+// Those that there are. The GIL guards it.
+std::vector<OwnBase*>& own_algorithms() {
+  static auto* all = new std::vector<OwnBase*>;
+  return *all;
+}
 
 // The options of an algorithm whose masks change, from keywords.
 DynamicOptions options_of(const AlgorithmKeys& keys, bool drops) {
@@ -105,11 +92,23 @@ void set_mask(const WeightHandle& handle, const py::object& given) {
   (owner.get()->*&AlgorithmAccess::set_mask)(weight, mask, nullptr);
 }
 
+// As the class that Python's is derived from, or that it is.
+py::array mask_of(DynamicSparsityAlgorithm& algorithm, const WeightHandle& handle,
+                  const py::object& given, float sparsity) {
+  const SparseWeight& weight = handle.weight();
+  const MaskSet mask = to_mask(given, weight.shape(), "update_mask: the mask");
+  auto* own = dynamic_cast<OwnBase*>(&algorithm);
+  return to_array(own != nullptr
+                      ? own->mask_of_base(weight, mask, sparsity)
+                      : (algorithm.*&DynamicAccess::update_mask)(weight, mask, sparsity));
+}
+
 void bind_weight(py::module_& module) {
   py::class_<WeightHandle>(module, "SparseWeight",
                            "A parameter under an algorithm. It has all that the parameter has, and "
                            "what is below.")
       .def_readonly("parameter", &WeightHandle::parameter)
+      .def_readonly("param", &WeightHandle::parameter)
       .def_property_readonly("target_sparsity",
                              [](const WeightHandle& h) { return h.weight().target_sparsity(); })
       .def_property_readonly(
@@ -174,22 +173,23 @@ void bind_weight(py::module_& module) {
 
 void bind_classes(py::module_& module) {
   using Dynamic = DynamicSparsityAlgorithm;
-  py::class_<Dynamic, SparsityAlgorithm, OwnDynamicAlgorithm<Dynamic>, std::shared_ptr<Dynamic>>(
-      module, "DynamicSparsityAlgorithm",
-      "Changes its masks on the steps of an update schedule. A subclass defines update_mask(self, "
-      "p, mask, sparsity), which returns the next mask of the weight p: bool in its shape. "
-      "Positions in both masks keep value and optimizer state; new ones start at zero.")
-      .def(py::init([](const py::object& sparsity, const py::kwargs& keywords) {
+  py::class_<Dynamic, SparsityAlgorithm, OwnDynamicAlgorithm<Dynamic>, std::shared_ptr<Dynamic>>
+      dynamic(module, "DynamicSparsityAlgorithm",
+              "Changes its masks on the steps of an update schedule. A subclass defines "
+              "update_mask(self, "
+              "p, mask, sparsity), which returns the next mask of the weight p: bool in its shape. "
+              "Positions in both masks keep value and optimizer state; new ones start at zero.");
+  dynamic
+      .def(py::init([](const py::object& sparsity, const py::object& update,
+                       const py::kwargs& keywords) {
+             py::kwargs keys(keywords);
+             if (!update.is_none()) keys["update"] = update;
              return new OwnDynamicAlgorithm<Dynamic>(
-                 options_of(AlgorithmKeys(sparsity, keywords), false));
+                 options_of(AlgorithmKeys(sparsity, keys), false));
            }),
-           py::arg("sparsity") = py::none())
-      .def(
-          "is_update_step",
-          [](const Dynamic& s, int64_t step) { return s.update_schedule().is_update(step); },
-          py::arg("step"))
-      .def_property_readonly("drop_fraction", &DynamicAccess::drop_fraction_of,
-                             "The fraction to drop at this step.")
+           py::arg("sparsity") = py::none(), py::arg("update") = py::none())
+      .def("update_mask", &mask_of, py::arg("p"), py::arg("mask"), py::arg("sparsity"),
+           "What the class does for a weight that is due: its next mask.")
       .def(
           "wants_dense_gradient", [](const Dynamic&, int64_t) { return false; }, py::arg("step"),
           "A subclass returns True for the steps whose update reads p.dense_grad.")
@@ -200,7 +200,8 @@ void bind_classes(py::module_& module) {
           },
           py::arg("p"), py::arg("purpose") = "/grow",
           "Random numbers of a weight at this step, which a resumed run draws again.");
-  py::class_<Set, Dynamic, OwnSet, std::shared_ptr<Set>>(
+  bind_dynamic_calls(dynamic);
+  py::class_<Set, Dynamic, OwnDropGrow<Set>, std::shared_ptr<Set>>(
       module, "SET",
       "Drops the smallest |w|, regrows at random. A subclass that grows otherwise defines "
       "grow(self, p, kept, count), which returns the mask `kept` with positions added until there "
@@ -212,7 +213,7 @@ void bind_classes(py::module_& module) {
                  return std::make_shared<Set>(options_of(keys, true));
                },
                [](const py::object& sparsity, const py::kwargs& keywords) {
-                 return new OwnSet(options_of(AlgorithmKeys(sparsity, keywords), true));
+                 return new OwnDropGrow<Set>(options_of(AlgorithmKeys(sparsity, keywords), true));
                }),
            py::arg("sparsity") = py::none());
 }
@@ -234,6 +235,50 @@ std::unique_ptr<SparsityAlgorithm> make_named(const py::object& factory, const C
 }
 
 }  // namespace
+
+OwnBase::OwnBase() { own_algorithms().push_back(this); }
+
+OwnBase::~OwnBase() { std::erase(own_algorithms(), this); }
+
+bool is_own_dynamic(const SparsityAlgorithm& algorithm) {
+  using Own = OwnDynamicAlgorithm<DynamicSparsityAlgorithm>;
+  return dynamic_cast<const Own*>(&algorithm) != nullptr;
+}
+
+bool defines_update(SparsityAlgorithm& algorithm) {
+  const py::object self = python_object(algorithm);
+  const py::object of_base = py::type::of<SparsityAlgorithm>().attr("update");
+  const py::object of_class = py::type::of(self).attr("update");
+  return !of_class.is(of_base) || self.attr("__dict__").contains("update");
+}
+
+void call_update(const py::function& override, Optimizer& optimizer) {
+  const bool is_method = PyMethod_Check(override.ptr()) != 0;
+  const py::object function = is_method ? override.attr("__func__") : py::object(override);
+  if (PyFunction_Check(function.ptr())) {
+    const py::object code = function.attr("__code__");
+    const bool takes_any = (code.attr("co_flags").cast<int>() & CO_VARARGS) != 0;
+    const int least = is_method ? 1 : 0;
+    if (!takes_any && code.attr("co_argcount").cast<int>() == least) {
+      override();
+      return;
+    }
+  }
+  override(py::cast(&optimizer, py::return_value_policy::reference));
+}
+
+bool set_mask_by_own(const Parameter& parameter, const MaskSet& mask) {
+  for (OwnBase* own : own_algorithms()) {
+    SparsityAlgorithm& algorithm = own->algorithm();
+    for (SparseWeight& weight : AlgorithmAccess::weights_of(algorithm)) {
+      if (&weight.parameter() != &parameter) continue;
+      const py::gil_scoped_release released;
+      (algorithm.*&AlgorithmAccess::set_mask)(weight, mask, nullptr);
+      return true;
+    }
+  }
+  return false;
+}
 
 std::string name_of_class(const SparsityAlgorithm& algorithm) {
   const py::gil_scoped_acquire gil;
@@ -288,6 +333,17 @@ void bind_own_algorithms(py::module_& module) {
             }});
       },
       py::arg("name"), py::arg("help"), py::arg("factory"));
+  module.def(
+      "_set_algorithm_lookup",
+      [](const py::object& lookup) {
+        set_algorithm_lookup([kept = keep(lookup)](const std::string& name) {
+          const py::gil_scoped_acquire gil;
+          const auto function = py::reinterpret_borrow<py::object>(
+              static_cast<PyObject*>(const_cast<void*>(kept.get())));
+          return function(name).cast<std::string>();
+        });
+      },
+      py::arg("lookup"));
 }
 
 }  // namespace lacuna::python

@@ -127,6 +127,7 @@ LayoutPolicy policy_for(const Parameter& parameter) {
 
 void set_mask(Parameter& parameter, const py::object& given) {
   const MaskSet mask = to_mask(given, parameter.shape(), "the mask of '" + parameter.name() + "'");
+  if (set_mask_by_own(parameter, mask)) return;
   const py::gil_scoped_release released;
   install_mask(parameter, mask, policy_for(parameter));
 }
@@ -184,6 +185,16 @@ ParameterPtr make_parameter(const py::object& given, const py::object& use) {
   }
   parameter->assign(values);
   return parameter;
+}
+
+py::object size_of(const Parameter& parameter) {
+  const auto make = py::module_::import("lacuna.names").attr("CallableInt");
+  const int64_t numel = parameter.numel();
+  return make(numel, py::cpp_function([numel] { return numel; }));
+}
+
+py::object abs(const py::object& parameter) {
+  return py::module_::import("numpy").attr("abs")(parameter);
 }
 
 std::string describe(const Parameter& p) {
@@ -255,7 +266,21 @@ void bind_parameters(py::module_& module) {
       .def_property_readonly("name", &Parameter::name, "As in 'encoder.fc1.weight'.")
       .def_property_readonly("shape", [](const Parameter& p) { return p.shape(); })
       .def_property_readonly("ndim", [](const Parameter& p) { return p.shape().rank(); })
-      .def_property_readonly("numel", &Parameter::numel)
+      .def_property_readonly("numel", &size_of, "Its elements; numel() is the same.")
+      .def(
+          "dim", [](const Parameter& p) { return p.shape().rank(); }, "ndim.")
+      .def(
+          "size",
+          [](const Parameter& p, const py::object& dim) -> py::object {
+            const py::tuple sizes = to_tuple(p.shape());
+            return dim.is_none() ? py::object(sizes) : sizes.attr("__getitem__")(dim);
+          },
+          py::arg("dim") = py::none(), "shape, or shape[dim].")
+      .def_property_readonly(
+          "param", [](const ParameterPtr& p) { return p; },
+          "The parameter itself, as weights under an algorithm have it.")
+      .def(
+          "abs", [](const py::object& p) { return abs(p); }, "np.abs(p): a dense copy.")
       .def_property_readonly("nnz", [](const Parameter& p) { return p.pattern()->nnz(); })
       .def_property_readonly("density", [](const Parameter& p) { return p.pattern()->density(); })
       .def_property_readonly(
@@ -285,7 +310,8 @@ void bind_parameters(py::module_& module) {
           "mask", [](const Parameter& p) { return to_array(MaskSet(p.pattern())); }, &set_mask,
           "Which positions exist: a copy, bool in the parameter's shape. Assigning moves values, "
           "gradient and optimizer states: positions in both masks keep them, new ones start at "
-          "zero. Raises ShapeError.")
+          "zero. Under an algorithm of a class in Python it is one of its updates: hooks are "
+          "called, and the update is recorded. Raises ShapeError.")
       .def_property_readonly("positions", &positions_of,
                              "Flat indices of the positions that exist, ascending: int64.")
       .def_property_readonly("stored_positions", &stored_positions_of,

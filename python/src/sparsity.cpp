@@ -34,25 +34,50 @@ SparsityOptions static_options(const Config& entry, uint64_t seed) {
 }
 
 // A class whose keywords are the keys of its entry in a configuration. `read`: how its options are
-// read where some of them are functions; null where it takes none.
-template <class Kind, class Base = SparsityAlgorithm>
+// read where some of them are functions. `Own`: what a class in Python that is derived from it is.
+template <class Kind, class Base, class Own>
 void bind_kind(py::module_& module, const char* name, const char* type, ReadOptions read,
                const char* doc) {
-  py::class_<Kind, Base, std::shared_ptr<Kind>>(module, name, doc)
-      .def(py::init([type, read](const py::object& sparsity, const py::kwargs& keywords) {
-             const AlgorithmKeys keys(sparsity, keywords);
-             if (!keys.has_functions()) return configured<Kind>(keys, type);
-             if constexpr (std::is_constructible_v<Kind, SparsityOptions>) {
-               SparsityOptions options = read(keys.entry, keys.seed);
-               keys.put_functions_into(options);
-               keys.entry.require_all_read();
-               return std::make_shared<Kind>(std::move(options));
-             } else {
-               throw ConfigError(std::string(type) +
-                                 " takes no functions for init_method and param_filter");
-             }
-           }),
+  const auto options_of = [read](const AlgorithmKeys& keys) {
+    SparsityOptions options = read(keys.entry, keys.seed);
+    keys.put_functions_into(options);
+    keys.entry.require_all_read();
+    return options;
+  };
+  py::class_<Kind, Base, Own, std::shared_ptr<Kind>>(module, name, doc)
+      .def(py::init(
+               [type, options_of](const py::object& sparsity, const py::kwargs& keywords) {
+                 const AlgorithmKeys keys(sparsity, keywords);
+                 if (!keys.has_functions()) return configured<Kind>(keys, type);
+                 return std::make_shared<Kind>(options_of(keys));
+               },
+               [options_of](const py::object& sparsity, const py::kwargs& keywords) {
+                 return new Own(options_of(AlgorithmKeys(sparsity, keywords)));
+               }),
            py::arg("sparsity") = py::none());
+}
+
+// One whose updates are its own alone.
+template <class Kind, class Base = SparsityAlgorithm>
+void bind_closed_kind(py::module_& module, const char* name, const char* type, const char* doc) {
+  py::class_<Kind, Base, std::shared_ptr<Kind>> cls(module, name, doc);
+  cls.def(py::init([type](const py::object& sparsity, const py::kwargs& keywords) {
+            const AlgorithmKeys keys(sparsity, keywords);
+            if (!keys.has_functions()) return configured<Kind>(keys, type);
+            throw ConfigError(std::string(type) +
+                              " takes no functions for init_method and param_filter");
+          }),
+          py::arg("sparsity") = py::none());
+  const py::cpp_function refuse([name](const py::object& subclass, const py::kwargs&) {
+    for (const char* method : {"update", "update_mask", "grow"}) {
+      if (subclass.attr("__dict__").contains(method)) {
+        throw py::type_error(std::string(name) + ": a subclass cannot define " + method +
+                             "(); derive from DynamicSparsityAlgorithm");
+      }
+    }
+  });
+  const auto classmethod = py::module_::import("builtins").attr("classmethod");
+  cls.attr("__init_subclass__") = classmethod(refuse);
 }
 
 py::dict described(const MaskUpdate& update) {
@@ -93,7 +118,7 @@ py::list described_all(const Values& values) {
 
 py::object parameter_object(SparsityAlgorithm& algorithm, const Parameter& parameter) {
   for (const ParameterPtr& one : algorithm.parameters()) {
-    if (one.get() == &parameter) return py::cast(one);
+    if (one.get() == &parameter) return named_parameter(py::cast(one));
   }
   return py::str(parameter.name());
 }
@@ -124,14 +149,22 @@ void update(SparsityAlgorithm& algorithm, const py::object& given) {
     throw StateError("the model that '" + std::string(algorithm.type()) + "' changes is gone");
   }
   auto& one = optimizer.cast<Optimizer&>();
+  // Python calls this where its class has no update(), or from the one that it has.
+  if (auto* own = dynamic_cast<OwnBase*>(&algorithm)) return own->update_of_base(one);
   const py::gil_scoped_release released;
   algorithm.update(one);
 }
 
-// By full name, or all of a module's or an optimizer's.
-py::dict sparse_parameters(SparsityAlgorithm& algorithm, const py::object& of) {
-  py::dict all;
-  std::vector<ParameterPtr> among = algorithm.parameters();
+// By full name, or all of a module's or an optimizer's; of a parameter's, itself.
+py::object sparse_parameters(SparsityAlgorithm& algorithm, const py::object& of) {
+  const std::vector<ParameterPtr>& managed = algorithm.parameters();
+  if (py::isinstance<Parameter>(of)) {
+    const bool is_managed = std::ranges::find(managed, of.cast<ParameterPtr>()) != managed.end();
+    if (is_managed) return of;
+    throw StateError("'" + of.cast<Parameter&>().name() + "' is no parameter of '" +
+                     std::string(algorithm.type()) + "'");
+  }
+  std::vector<ParameterPtr> among = managed;
   if (!of.is_none()) {
     const bool is_module = py::isinstance<Module>(of);
     const auto theirs =
@@ -139,24 +172,34 @@ py::dict sparse_parameters(SparsityAlgorithm& algorithm, const py::object& of) {
     std::erase_if(
         among, [&](const ParameterPtr& p) { return std::ranges::find(theirs, p) == theirs.end(); });
   }
-  for (const ParameterPtr& p : among) all[py::str(p->name())] = p;
+  py::dict all;
+  for (const ParameterPtr& p : among) all[named_parameter(py::cast(p))] = p;
   return all;
 }
 
+py::object numpy_float(double value) { return py::module_::import("numpy").attr("float64")(value); }
+
 void bind_base(py::module_& module) {
-  py::class_<SparsityAlgorithm, OwnAlgorithm<SparsityAlgorithm>, AlgorithmPtr>(
+  py::class_<SparsityAlgorithm, OwnAlgorithm<SparsityAlgorithm>, AlgorithmPtr> base(
       module, "SparsityAlgorithm", py::dynamic_attr(),
       "Makes parameters sparse and keeps them so. Use: model.apply(s), then optimizer.apply(s). A "
-      "subclass defines update(self, optimizer), called after each step, which has been counted.")
-      .def(py::init([](const py::object& sparsity, const py::kwargs& keywords) {
-             const AlgorithmKeys keys(sparsity, keywords);
+      "subclass defines update(self, optimizer), called after each step, which has been counted.");
+  base.def(py::init([](const py::object& sparsity, const py::object& init_method,
+                       const py::kwargs& keywords) {
+             py::kwargs given(keywords);
+             if (!init_method.is_none()) given["init_method"] = init_method;
+             const AlgorithmKeys keys(sparsity, given);
              SparsityOptions options = static_options(keys.entry, keys.seed);
              keys.put_functions_into(options);
              keys.entry.require_all_read();
              return new OwnAlgorithm<SparsityAlgorithm>(std::move(options));
            }),
-           py::arg("sparsity") = py::none())
+           py::arg("sparsity") = py::none(), py::arg("init_method") = py::none())
       .def("apply", &apply, py::arg("target"), "What target.apply(self) does.")
+      .def("sparsify", &apply, py::arg("target"), "apply.")
+      .def("sparsify_module", &apply, py::arg("target"), "apply.")
+      .def("sparsify_optimizer", &apply, py::arg("target"), "apply.")
+      .def("__call__", &apply, py::arg("target"), "apply.")
       .def("update", &update, py::arg("optimizer") = py::none(),
            "Counts a step, and changes masks where it is time to; each optimizer step ends with it "
            "while autoupdate is on.")
@@ -173,7 +216,7 @@ void bind_base(py::module_& module) {
       .def_property_readonly("num_sparse_params",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("get_sparse_params", &sparse_parameters, py::arg("of"),
-           "Those of a module or an optimizer.")
+           "Those of a module or an optimizer, by name; of a parameter itself. Raises StateError.")
       .def("target_sparsity", &SparsityAlgorithm::target_sparsity, py::arg("parameter"),
            "The sparsity aimed at for a parameter at the last update. Raises StateError.")
       .def_property_readonly(
@@ -186,11 +229,11 @@ void bind_base(py::module_& module) {
       .def(
           "register_target_sparsity_hook",
           [](SparsityAlgorithm& s,
-             const std::function<void(py::object, const std::string&, double)>& hook) {
+             const std::function<void(py::object, const std::string&, py::object)>& hook) {
             return s.register_target_sparsity_hook(
                 [hook](SparsityAlgorithm& algorithm, const std::string& names, double target) {
                   const py::gil_scoped_acquire gil;
-                  hook(python_object(algorithm), names, target);
+                  hook(python_object(algorithm), names, numpy_float(target));
                 });
           },
           py::arg("hook"),
@@ -199,14 +242,17 @@ void bind_base(py::module_& module) {
       .def(
           "register_computed_sparsity_hook",
           [](SparsityAlgorithm& s,
-             const std::function<void(py::object, py::object, double)>& hook) {
+             const std::function<void(py::object, py::object, py::object)>& hook) {
             return s.register_computed_sparsity_hook(
                 [hook](SparsityAlgorithm& algorithm, const Parameter& parameter, double actual) {
                   const py::gil_scoped_acquire gil;
-                  hook(python_object(algorithm), parameter_object(algorithm, parameter), actual);
+                  const py::object name = parameter_object(algorithm, parameter);
+                  hook(python_object(algorithm), name, numpy_float(actual));
                 });
           },
-          py::arg("hook"), "Calls hook(algorithm, parameter, actual) for every mask.")
+          py::arg("hook"),
+          "Calls hook(algorithm, name, actual) for every mask; the name has the parameter's "
+          "attributes.")
       .def("state_dict", &SparsityAlgorithm::state_dict,
            "Everything but masks and values, which are in the model's state.")
       .def("load_state_dict", &SparsityAlgorithm::load_state_dict, py::arg("state"),
@@ -214,13 +260,45 @@ void bind_base(py::module_& module) {
       .def("__reduce__", [](const SparsityAlgorithm&) -> py::object {
         throw py::type_error("an algorithm cannot be pickled; pickle its state_dict()");
       });
+  bind_algorithm_calls(module, base);
+}
+
+// Classes by their names.
+py::object without_classes(const py::object& description) {
+  if (py::isinstance<py::list>(description) || py::isinstance<py::tuple>(description)) {
+    py::list all;
+    for (const py::handle entry : description) {
+      all.append(without_classes(py::reinterpret_borrow<py::object>(entry)));
+    }
+    return all;
+  }
+  if (!py::isinstance<py::dict>(description)) return description;
+  const py::dict entry = description.attr("copy")();
+  for (const char* key : {"algorithm", "type"}) {
+    if (!entry.contains(key) || !PyType_Check(py::object(entry[key]).ptr())) continue;
+    entry[key] = py::module_::import("lacuna.registry").attr("name_of_algorithm")(entry[key]);
+  }
+  return entry;
+}
+
+// What `configure` returns.
+py::object configured_object(const py::object& description, uint64_t seed) {
+  if (py::isinstance<SparsityAlgorithm>(description)) return description;
+  Config config = to_config_with_callables(without_classes(description));
+  std::unique_ptr<SparsityAlgorithm> made = configure(config, seed);
+  config.require_all_read();
+  if (made == nullptr) return py::none();
+  if (const auto* shared = dynamic_cast<SharedAlgorithm*>(made.get())) {
+    return python_object(*shared->algorithm());
+  }
+  return py::cast(AlgorithmPtr(std::move(made)));
 }
 
 void add_to_group(Group& group, const py::object& filter, const py::object& algorithm) {
   if (py::isinstance<Group>(algorithm)) {
     throw StateError("a group cannot hold a group; merge them with extend()");
   }
-  const AlgorithmPtr owned = owned_algorithm(algorithm);
+  const AlgorithmPtr owned = owned_algorithm(configured_object(algorithm, 0));
   if (owned->outer() != nullptr || !owned->parameters().empty()) {
     throw StateError("the algorithm '" + std::string(owned->type()) +
                      "' is in use already: in another group, or applied to a model");
@@ -282,90 +360,38 @@ std::shared_ptr<SparsityAlgorithm> owned_algorithm(const py::object& object) {
   return {algorithm, [kept = keep(object)](SparsityAlgorithm*) {}};
 }
 
-AlgorithmKeys::AlgorithmKeys(const py::object& sparsity, const py::kwargs& keywords) {
-  py::dict keys(keywords);
-  if (!sparsity.is_none()) keys["sparsity"] = sparsity;
-  const auto take = [&](const char* name, py::object* into) {
-    if (!keys.contains(name) || !PyCallable_Check(py::object(keys[name]).ptr())) return;
-    *into = keys[name];
-    PyDict_DelItemString(keys.ptr(), name);
-  };
-  take("init_method", &init_method);
-  take("param_filter", &param_filter);
-  if (keys.contains("seed")) {
-    seed = keys["seed"].cast<uint64_t>();
-    PyDict_DelItemString(keys.ptr(), "seed");
-  }
-  entry = to_config_with_callables(keys);
-  if (entry.is_null()) entry = Config::map();
-}
-
-void AlgorithmKeys::put_functions_into(SparsityOptions& options) const {
-  if (!init_method.is_none()) {
-    options.init_method = InitMethod([kept = keep(init_method)](const MaskInitRequest& request) {
-      const py::gil_scoped_acquire gil;
-      const auto function =
-          py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(kept.get())));
-      const std::string what = "init_method for '" + request.parameter.name() + "'";
-      return to_mask(function(to_array(request.parameter.to_dense()), request.sparsity),
-                     request.parameter.shape(), what);
-    });
-  }
-  if (!param_filter.is_none()) options.param_filter = to_filter(param_filter);
-}
-
-ParameterFilter to_filter(const py::object& given) {
-  if (py::isinstance<py::str>(given)) return ParameterFilter({given.cast<std::string>()});
-  if (given.is_none()) return {};
-  if (!PyCallable_Check(given.ptr()))
-    return ParameterFilter(given.cast<std::vector<std::string>>());
-  return ParameterFilter([kept = keep(given)](const std::string& name, const Parameter& parameter) {
-    const py::gil_scoped_acquire gil;
-    const auto function =
-        py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(kept.get())));
-    return function(name, known_parameter(parameter)).cast<bool>();
-  });
-}
-
 void bind_sparsity(py::module_& module) {
   bind_base(module);
   bind_own_algorithms(module);
-  bind_kind<Static>(module, "Static", "static", static_options,
-                    "A mask made once by init_method and kept.");
-  bind_kind<Gmp, DynamicSparsityAlgorithm>(
+  using Dynamic = DynamicSparsityAlgorithm;
+  bind_kind<Static, SparsityAlgorithm, OwnAlgorithm<Static>>(
+      module, "Static", "static", static_options, "A mask made once by init_method and kept.");
+  bind_kind<Gmp, Dynamic, OwnDynamicAlgorithm<Gmp>>(
       module, "GMP", "gmp", dynamic_options,
       "Gradual magnitude pruning: keeps the largest |w| to a rising target.");
-  bind_kind<Saliency, Gmp>(module, "Saliency", "saliency", dynamic_options,
-                           "Gradual pruning by |w * gradient|.");
-  bind_kind<RigL, Set>(module, "RigL", "rigl", drop_grow_options,
-                       "Drops the smallest |w|, regrows where |dense gradient| is largest.");
-  bind_kind<StraightThrough, DynamicSparsityAlgorithm>(module, "STE", "ste", dynamic_options,
-                                                       "Gradual pruning of a dense shadow weight.");
-  bind_kind<SemiSparse, StraightThrough>(
-      module, "SemiSparse", "semi_sparse", nullptr,
+  bind_kind<Saliency, Gmp, OwnDynamicAlgorithm<Saliency>>(
+      module, "Saliency", "saliency", dynamic_options, "Gradual pruning by |w * gradient|.");
+  bind_kind<RigL, Set, OwnDropGrow<RigL>>(
+      module, "RigL", "rigl", drop_grow_options,
+      "Drops the smallest |w|, regrows where |dense gradient| is largest.");
+  bind_kind<StraightThrough, Dynamic, OwnDynamicAlgorithm<StraightThrough>>(
+      module, "STE", "ste", dynamic_options, "Gradual pruning of a dense shadow weight.");
+  bind_kind<AcDc, Dynamic, OwnDynamicAlgorithm<AcDc>>(module, "AcDc", "acdc", dynamic_options,
+                                                      "Alternates compressed and dense training.");
+  bind_closed_kind<SemiSparse, StraightThrough>(
+      module, "SemiSparse", "semi_sparse",
       "An N:M or block pattern of a dense master weight, chosen every step.");
-  bind_kind<AcDc, DynamicSparsityAlgorithm>(module, "AcDc", "acdc", dynamic_options,
-                                            "Alternates compressed and dense training.");
-  bind_kind<Snfs>(module, "SNFS", "snfs", nullptr,
-                  "Drops the smallest |w|, regrows and redistributes by |momentum|.");
-  bind_kind<Snip>(module, "SNIP", "snip", nullptr,
-                  "Prunes once, at the first step, by |w * gradient|.");
+  bind_closed_kind<Snfs>(module, "SNFS", "snfs",
+                         "Drops the smallest |w|, regrows and redistributes by |momentum|.");
+  bind_closed_kind<Snip>(module, "SNIP", "snip",
+                         "Prunes once, at the first step, by |w * gradient|.");
   bind_group(module);
   module.def(
-      "configure",
-      [](const py::object& description, uint64_t seed) {
-        Config config = to_config_with_callables(description);
-        std::unique_ptr<SparsityAlgorithm> made = configure(config, seed);
-        config.require_all_read();
-        if (made == nullptr) return py::object(py::none());
-        if (const auto* shared = dynamic_cast<SharedAlgorithm*>(made.get())) {
-          return python_object(*shared->algorithm());
-        }
-        return py::cast(AlgorithmPtr(std::move(made)));
-      },
-      py::arg("config"), py::arg("seed") = 0,
+      "configure", &configured_object, py::arg("config"), py::arg("seed") = 0,
       "The algorithm of a configuration's section `sparsity`: a number, a dict, a list of dicts, "
-      "or {'phases': [...]}; None for None. Raises ConfigError.");
+      "or {'phases': [...]}; None for None. An algorithm is one by its name, in any case: a "
+      "built-in one's, a registered one's, or that of a subclass (alone, or behind its module's). "
+      "Raises ConfigError.");
 }
 
 }  // namespace lacuna::python

@@ -23,6 +23,8 @@ struct AlgorithmAccess : SparsityAlgorithm {
   using SparsityAlgorithm::count_step;
   using SparsityAlgorithm::options;
   using SparsityAlgorithm::set_mask;
+  using SparsityAlgorithm::start_masks;
+  using SparsityAlgorithm::uncount_step;
   using Weights = std::deque<SparseWeight>;
 
   static Weights& weights_of(SparsityAlgorithm& algorithm) {
@@ -33,10 +35,16 @@ struct AlgorithmAccess : SparsityAlgorithm {
 struct DynamicAccess : DynamicSparsityAlgorithm {
   using DynamicSparsityAlgorithm::dense_gradient;
   using DynamicSparsityAlgorithm::rng;
+  using DynamicSparsityAlgorithm::update_mask;
 
   static float drop_fraction_of(const DynamicSparsityAlgorithm& algorithm) {
     constexpr float (DynamicSparsityAlgorithm::*kFraction)() const = &DynamicAccess::drop_fraction;
     return (algorithm.*kFraction)();
+  }
+  static float fraction_at(const DynamicSparsityAlgorithm& algorithm, int64_t step) {
+    constexpr float (DynamicSparsityAlgorithm::*kFraction)(int64_t, int64_t) const =
+        &DynamicAccess::drop_fraction_at;
+    return (algorithm.*kFraction)(step, algorithm.updates());
   }
 };
 
@@ -104,6 +112,13 @@ std::shared_ptr<Kind> configured(const AlgorithmKeys& keys, const char* name) {
   entry.require_all_read();
   return std::static_pointer_cast<Kind>(made);
 }
+
+/// Adds to the classes SparsityAlgorithm and DynamicSparsityAlgorithm.
+void bind_algorithm_calls(py::module_& module, py::object& base);
+void bind_dynamic_calls(py::object& dynamic);
+
+/// A parameter's name, which has the parameter's attributes.
+py::object named_parameter(const py::object& parameter);
 
 /// A parameter filter: a glob, a list of globs, or a function f(name, parameter).
 ParameterFilter to_filter(const py::object& given);

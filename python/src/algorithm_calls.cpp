@@ -1,0 +1,170 @@
+// What all algorithms have for those who write their own training: the schedule of their sparsity,
+// their parameters and states, and other names of what they do.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "handles.hpp"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/set.h"
+#include "own_algorithms.hpp"
+#include "sparsity_binding.hpp"
+
+namespace lacuna::python {
+namespace {
+
+using AlgorithmPtr = std::shared_ptr<SparsityAlgorithm>;
+
+// What `algorithm.sparsity` is.
+struct SparsityOf {
+  AlgorithmPtr algorithm;
+
+  const Schedule& schedule() const { return algorithm->sparsity().schedule(); }
+  double at(int64_t step, int64_t updates) const {
+    return algorithm->sparsity().sparsity_at(step, updates, Shape{1});
+  }
+  double now() const { return at(algorithm->step(), algorithm->updates()); }
+};
+
+const Parameter& parameter_of(const SparsityAlgorithm& algorithm, const py::object& key) {
+  if (py::isinstance<WeightHandle>(key)) return *key.cast<const WeightHandle&>().parameter;
+  if (py::isinstance<Parameter>(key)) return key.cast<const Parameter&>();
+  const auto name = key.cast<std::string>();
+  for (const ParameterPtr& p : algorithm.parameters()) {
+    if (p->name() == name) return *p;
+  }
+  throw py::key_error(name);
+}
+
+double target_of(const SparsityOf& sparsity, const py::object& key) {
+  return sparsity.algorithm->target_sparsity(parameter_of(*sparsity.algorithm, key));
+}
+
+std::string in_words(const SparsityOf& sparsity) {
+  return sparsity.schedule().is_constant()
+             ? std::string(py::str(py::float_(sparsity.schedule().value_at(0))))
+             : std::string(py::str(from_config(sparsity.schedule().config())));
+}
+
+void bind_sparsity_of(py::module_& module) {
+  py::class_<SparsityOf>(module, "Sparsity",
+                         "The sparsity that an algorithm aims at: s.sparsity[p] for a parameter "
+                         "or its name, s.sparsity(step) by its schedule, float(s.sparsity) now.")
+      .def("__getitem__", &target_of, py::arg("parameter"),
+           "What was aimed at for a parameter at the last update. Raises StateError.")
+      .def("__call__", &SparsityOf::at, py::arg("step"), py::arg("updates") = 0,
+           "What the schedule aims at, at a step before which so many updates were made.")
+      .def("__float__", &SparsityOf::now, "What the schedule aims at now.")
+      .def(
+          "__eq__",
+          [](const SparsityOf& s, const py::object& other) {
+            return s.schedule().is_constant() && py::float_(s.now()).equal(other);
+          },
+          py::arg("other"))
+      .def_property_readonly(
+          "default", [](const SparsityOf& s) { return s; },
+          "The schedule, which is the same for all parameters.")
+      .def("__repr__", &in_words);
+}
+
+void set_sparsity(SparsityAlgorithm& algorithm, const py::object& given) {
+  py::dict keys;
+  keys["sparsity"] = given;
+  const AlgorithmKeys read{py::none(), py::kwargs(keys)};
+  algorithm.set_sparsity(SparsityTarget::from_config(read.entry));
+}
+
+void initialize(SparsityAlgorithm& algorithm) {
+  if (algorithm.parameters().empty()) {
+    throw StateError("initialize: '" + std::string(algorithm.type()) +
+                     "' has been applied to no model");
+  }
+  for (SparsityAlgorithm* part : algorithm.parts()) initialize(*part);
+  if (!algorithm.parts().empty()) return;
+  (algorithm.*&AlgorithmAccess::start_masks)(MaskSource::Made);
+}
+
+void visit_state(const AlgorithmPtr& algorithm, const py::function& function) {
+  for (SparsityAlgorithm* part : algorithm->parts()) {
+    python_object(*part).attr("visit_state")(function);
+  }
+  for (const py::handle weight : weights_of(algorithm)) {
+    const py::object before = weight.attr("mask");
+    const py::object after = function(before);
+    if (after.is_none()) continue;
+    const auto numpy = py::module_::import("numpy");
+    if (!numpy.attr("array_equal")(before, after).cast<bool>()) py::setattr(weight, "mask", after);
+  }
+}
+
+std::string describe(const AlgorithmPtr& algorithm) {
+  const py::object kind = py::type::of(python_object(*algorithm));
+  const auto name = kind.attr("__name__").cast<std::string>();
+  const std::string sparsity =
+      algorithm->parts().empty() ? "sparsity=" + in_words(SparsityOf{algorithm}) + ", " : "";
+  return fmt::format("{}({}parameters={}, step={})", name, sparsity, algorithm->parameters().size(),
+                     algorithm->step());
+}
+
+py::object is_update_step(const std::shared_ptr<DynamicSparsityAlgorithm>& algorithm) {
+  const auto make = py::module_::import("lacuna.names").attr("CallableInt");
+  return make(algorithm->update_schedule().is_update(algorithm->step()),
+              py::cpp_function([algorithm](int64_t step) {
+                return algorithm->update_schedule().is_update(step);
+              }));
+}
+
+py::object drop_fraction(const std::shared_ptr<DynamicSparsityAlgorithm>& algorithm) {
+  const auto make = py::module_::import("lacuna.names").attr("CallableFloat");
+  return make(DynamicAccess::drop_fraction_of(*algorithm),
+              py::cpp_function([algorithm](int64_t step) {
+                return DynamicAccess::fraction_at(*algorithm, step);
+              }));
+}
+
+void set_drop_fraction(DynamicSparsityAlgorithm& algorithm, const py::object& given) {
+  if (dynamic_cast<Set*>(&algorithm) == nullptr && !is_own_dynamic(algorithm)) {
+    throw StateError("'" + std::string(algorithm.type()) + "' drops no fraction");
+  }
+  py::dict keys;
+  keys["drop_fraction"] = given;
+  const AlgorithmKeys read{py::none(), py::kwargs(keys)};
+  algorithm.set_drop_fraction(*drop_grow_options(read.entry, 0).drop_fraction);
+}
+
+}  // namespace
+
+void bind_dynamic_calls(py::object& dynamic) {
+  using Dynamic = DynamicSparsityAlgorithm;
+  auto& cls = static_cast<py::class_<Dynamic, std::shared_ptr<Dynamic>>&>(dynamic);
+  cls.def_property_readonly("is_update_step", &is_update_step,
+                            "Whether masks change at the present step; is_update_step(step) of "
+                            "another one.")
+      .def_property("drop_fraction", &drop_fraction, &set_drop_fraction,
+                    "The fraction to drop at this step, drop_fraction(step) at another one. May be "
+                    "assigned a number or a schedule. Raises StateError.");
+}
+
+void bind_algorithm_calls(py::module_& module, py::object& base) {
+  bind_sparsity_of(module);
+  auto& cls = static_cast<py::class_<SparsityAlgorithm, std::shared_ptr<SparsityAlgorithm>>&>(base);
+  cls.def_property(
+         "sparsity", [](const AlgorithmPtr& s) { return SparsityOf{s}; }, &set_sparsity,
+         "The sparsity aimed at. May be assigned a number, a schedule or f(step), which holds from "
+         "the first masks on, or from the next update on. Raises ConfigError, and StateError where "
+         "masks are made once and are made.")
+      .def("initialize", &initialize,
+           "Makes the first masks again, from the values as they are now. Raises StateError.")
+      .def("visit_state", &visit_state, py::arg("function"),
+           "Calls function(mask) for each mask; one that it returns, other than None, takes its "
+           "place.")
+      .def_property_readonly("num_sparse_parameters",
+                             [](const SparsityAlgorithm& s) { return s.parameters().size(); })
+      .def("__repr__", &describe);
+}
+
+}  // namespace lacuna::python
