@@ -39,7 +39,7 @@ struct Lanes : EightLanes {
 const internal::Int8Kernels internal::kAvx2Int8 = {
     "avx2",     true,         run_product,        run_quantize,
     run_ranges, run_convolve, run_quantize_lines, run_line_ranges,
-    1,          run_few,      run_quantize_row,   8,
+    3,          run_few,      run_quantize_row,   8,
     run_pixels};
 
 }  // namespace lacuna

@@ -96,7 +96,7 @@ struct Lanes {
 
 const internal::Int8Kernels internal::kAvx512VnniInt8 = {
     "avx512-vnni",      false,           run_product, run_quantize, run_ranges,       run_convolve,
-    run_quantize_lines, run_line_ranges, 4,           run_few,      run_quantize_row, 8,
+    run_quantize_lines, run_line_ranges, 6,           run_few,      run_quantize_row, 8,
     run_pixels};
 
 }  // namespace lacuna

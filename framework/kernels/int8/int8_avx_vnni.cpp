@@ -35,7 +35,7 @@ struct Lanes : EightLanes {
 
 const internal::Int8Kernels internal::kAvxVnniInt8 = {
     "avx-vnni",         false,           run_product, run_quantize, run_ranges,       run_convolve,
-    run_quantize_lines, run_line_ranges, 1,           run_few,      run_quantize_row, 8,
+    run_quantize_lines, run_line_ranges, 2,           run_few,      run_quantize_row, 8,
     run_pixels};
 
 }  // namespace lacuna

@@ -93,7 +93,7 @@ struct Lanes {
 const internal::Int8Kernels internal::kPlainInt8 = {
     "plain",    false,        run_product,        run_quantize,
     run_ranges, run_convolve, run_quantize_lines, run_line_ranges,
-    1,          run_few,      run_quantize_row,   8,
+    6,          run_few,      run_quantize_row,   8,
     run_pixels};
 
 }  // namespace lacuna
