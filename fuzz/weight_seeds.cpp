@@ -52,6 +52,7 @@ void write_quantized() {
   const std::vector<NamedArray> arrays = {
       {"fc.weight", SignedBytes{Shape{2, 3}, {1, 0, -127, 5, 0, 7}}},
       {"fc.weight_scale", some_tensor(Shape{2, 1})},
+      {"fc.weight_folded_scale", some_tensor(Shape{2})},
       {"fc.input_scale", some_tensor(Shape{1})},
       {"fc.input_zero_point", std::vector<int32_t>{128}},
       {"c_fc.weight", SignedBytes{Shape{2, 3}, {1, 2, 3, 4, 5, 6}}},

@@ -29,7 +29,7 @@ class LearnedScales {
  public:
   using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(std::vector<ParameterPtr>)>;
   /// Factors are at least this.
-  static constexpr float kLeastFactor = 0.125f;
+  static constexpr float kLeastFactor = 1.0f / 1024.0f;
 
   /// `make`: the optimizer. `inputs`: scales of inputs are learned, too.
   LearnedScales(const std::vector<ParameterPtr>& weights, bool inputs, const MakeOptimizer& make);

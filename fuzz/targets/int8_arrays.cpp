@@ -25,6 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                         "the values are not as many as the shape says");
           fuzz::require(read.scales.size() == static_cast<size_t>(read.values.shape[0]),
                         "the scales are not those of outputs");
+          fuzz::require(
+              read.folded_scales.empty() || read.folded_scales.size() == read.scales.size(),
+              "the scales with a norm are not those of outputs");
           if (read.input) {
             fuzz::require(
                 read.input->scale > 0.0f && read.input->zero >= 0 && read.input->zero <= 255,

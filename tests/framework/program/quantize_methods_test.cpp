@@ -244,16 +244,19 @@ train: {epochs: 20, batch_size: 20, threads: 1}
   const std::string rest =
       "param_filter: [fc2.weight, fc3.weight], activations: {observer: min_max}, calibration: 300}";
   ASSERT_EQ(quantize("run", "static", {"--set", "quantize={algorithm: nearest, " + rest}).code, 0);
-  ASSERT_EQ(train({"--init-from", run_dir(), "--set", "quantize={algorithm: qat, " + rest, "--set",
-                   "train.epochs=15"},
-                  "qat")
-                .code,
-            0);
-  ASSERT_EQ(quantize("qat", "trained").code, 0);
   const double before = loss(report("static"), "float32"),
                lost = loss(report("static"), "int8") - before;
   EXPECT_GT(lost, 0.05);
-  EXPECT_LT(loss(report("trained"), "int8") - before, 0.5 * lost);
+  for (const std::string scales : {"observed", "learned"}) {
+    ASSERT_EQ(train({"--init-from", run_dir(), "--set",
+                     "quantize={algorithm: qat, scales: " + scales + ", " + rest, "--set",
+                     "train.epochs=15"},
+                    scales)
+                  .code,
+              0);
+    ASSERT_EQ(quantize(scales, "int8_" + scales).code, 0);
+    EXPECT_LT(loss(report("int8_" + scales), "int8") - before, 0.5 * lost) << scales;
+  }
 }
 
 TEST_F(QuantizeMethods, QatResumesBitForBit) {
