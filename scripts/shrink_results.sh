@@ -5,7 +5,8 @@
 # (SHRINK_SPARSE=magnitude, or another method of `lacuna prune`).
 # usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]
 # CIFAR10_FOLDER holds cifar-10-batches-bin (ResNet-20, WRN-16-2); TEXT_FOLDER sst2.{train,dev,test}.txt (BERT).
-# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
+# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says, and the test
+# accuracy of each goes to shrink_results.tsv there.
 # SHRINK_SEEDS (default "0 1 2"), SHRINK_PARTS ("0.5 0.3"), SHRINK_METHODS ("magnitude saliency error"),
 # SHRINK_MODELS ("resnet20 wrn16_2 bert"), SHRINK_EPOCHS (30, of bert 10), SHRINK_TUNING (10, of bert 3: epochs of
 # fine-tuning) and SHRINK_ARGUMENTS (more of `lacuna train`, as "--set data.limit=5000") choose what is made. Networks
@@ -118,9 +119,15 @@ milliseconds() { # RUN
     python3 -c 'import json, sys; print("%.1f" % (1000 * json.load(sys.stdin)["time"]["step_seconds"]))'
 }
 first=${seeds%% *}
+table=$results/shrink_results.tsv # with a line for each run
+printf 'network\tflops\tchosen_by\tseed\ttest_accuracy\n' > "$table"
 printf '| network | FLOPs | chosen by | test accuracy | ms per step | kB |\n|---|---|---|---|---|---|\n'
 for model in $models; do
   row() { # PART NAME FOLDER
+    for seed in $seeds; do
+      printf '%s\t%s\t%s\t%s\t%s\n' "$model" "$1" "$2" "$seed" \
+        "$(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$3$seed/summary.json")" >> "$table"
+    done
     printf '| %s | %s | %s | %s| %s | %s |\n' "$model" "$1" "$2" "$(accuracy "$3")" "$(milliseconds "$3$first")" "$(kilobytes "$3$first")"
   }
   row 1 'dense' "$results/shrink-$model-dense-"

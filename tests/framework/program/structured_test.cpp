@@ -99,6 +99,26 @@ TEST_F(StructuredRun, RemovesChannelsThatResidualsShare) {
   }
 }
 
+TEST_F(StructuredRun, MasksHeadsAndFeedForwardUnits) {
+  std::string sentences;
+  for (int i = 0; i < 40; ++i) {
+    sentences += i % 2 == 0 ? "1 a good film with a good end\n" : "0 a bad film of bad jokes\n";
+  }
+  write_text(folder_ / "s.txt", sentences);
+  write_text(config(), R"(
+data: {type: labelled_text, train: s.txt, test: s.txt, tokenizer: words, max_length: 16}
+model: {type: bert, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 4, intermediate_size: 24, max_position_embeddings: 16, pooling: mean}
+optimizer: {type: adamw, lr: 0.001}
+train: {epochs: 3, batch_size: 8, threads: 1}
+)");
+  const Ended ended = train_with("sparsity: 0.5, criterion: saliency, shares: uniform");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  expect_removed_without_change("run");
+  const std::string small = read_text(run_dir("run-small") + "/config.yaml");
+  EXPECT_THAT(small, HasSubstr("heads: 2"));
+  EXPECT_THAT(small, HasSubstr("out_features: 12"));
+}
+
 TEST_F(StructuredRun, MasksPartsOfTheUnitsByASchedule) {
   const Ended ended = train_with("sparsity: 0.75, update: {steps: [5, 10, 15]}, layout: masked");
   ASSERT_EQ(ended.code, 0) << ended.err;
