@@ -14,7 +14,8 @@ namespace lacuna {
 /// [out_features, in_features]; parameter `bias` [out_features], zero at first.
 ///
 /// The weight is the other layer's, and only there a parameter: what both collect of its gradient
-/// adds up. It stays dense (`Parameter::requires_dense`).
+/// adds up. A sparsity algorithm gives both uses one pattern, if its `param_filter` has the
+/// weight's full name (`Parameter::is_tied`).
 class TiedLinear final : public Module, public RowByRow, public TiedWeight {
  public:
   struct Options {
@@ -22,7 +23,8 @@ class TiedLinear final : public Module, public RowByRow, public TiedWeight {
     bool bias = true;
   };
 
-  /// *Errors:* ConfigError without a weight; ShapeError unless it is a matrix.
+  /// *Errors:* ConfigError without a weight, and on one whose gradient is to be sparse; ShapeError
+  /// unless it is a matrix.
   explicit TiedLinear(const Options& options);
 
   std::string_view type() const override { return "linear"; }
