@@ -16,7 +16,13 @@ TiedLinear::TiedLinear(const Options& options) : weight_(options.weight) {
         "linear: only a weight of shape [out_features, in_features] can be shared, '{}' has {}",
         weight_->name(), weight_->shape().to_string()));
   }
-  weight_->requires_dense = true;
+  if (weight_->sparse_gradient) {
+    throw ConfigError(fmt::format(
+        "linear: every row of '{}' gets a gradient where a linear layer is tied to it; leave out "
+        "sparse_gradient there, or give the linear layer a weight of its own",
+        weight_->name()));
+  }
+  weight_->is_tied = true;
   if (!options.bias) return;
   bias_ = register_parameter(
       "bias", std::make_shared<Parameter>(Shape{weight_->shape()[0]}, Initializer::constant(0.0)));

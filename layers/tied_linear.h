@@ -13,8 +13,9 @@ namespace lacuna {
 /// table of its token embedding. *Shapes:* [..., in_features] → [..., out_features] for a weight
 /// [out_features, in_features]; parameter `bias` [out_features], initially zero.
 ///
-/// Only the other layer has the weight as a parameter; the gradients of both uses are added. The
-/// weight stays dense (`Parameter::requires_dense`).
+/// Only the other layer has the weight as a parameter; the gradients of both uses are added. A
+/// sparsity algorithm gives both uses one pattern, if its `param_filter` has the weight's full name
+/// (`Parameter::is_tied`).
 class TiedLinear final : public Module, public RowByRow, public TiedWeight {
  public:
   struct Options {
@@ -22,7 +23,8 @@ class TiedLinear final : public Module, public RowByRow, public TiedWeight {
     bool bias = true;
   };
 
-  /// *Errors:* ConfigError without a weight; ShapeError unless it is a matrix.
+  /// *Errors:* ConfigError without a weight, and on one whose gradient is to be sparse; ShapeError
+  /// unless it is a matrix.
   explicit TiedLinear(const Options& options);
 
   std::string_view type() const override { return "linear"; }

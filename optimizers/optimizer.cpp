@@ -11,6 +11,8 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
+#include "lacuna/framework/param/row_gradient.h"
+#include "lacuna/optimizers/row_update.hpp"
 
 namespace lacuna {
 namespace {
@@ -42,6 +44,12 @@ void require_aligned(const Parameter& parameter, const std::string& name, const 
 // Whether a step changes the parameter.
 bool is_trained(const Parameter& parameter) {
   return parameter.trainable && parameter.has_gradient();
+}
+
+// The gradient as it is kept: of all rows, or of those used.
+std::span<const float> kept_gradient(const Parameter& parameter) {
+  const RowGradient* rows = parameter.row_gradient();
+  return rows != nullptr ? rows->values.storage() : parameter.gradient().storage();
 }
 
 }  // namespace
@@ -159,7 +167,7 @@ double Optimizer::learning_rate(const Group& group) const {
 void Optimizer::clip_gradients(double max_norm) {
   double squares = 0.0;
   for (const ParameterPtr& parameter : parameters_) {
-    if (is_trained(*parameter)) squares += sum_of_squares(parameter->gradient().storage());
+    if (is_trained(*parameter)) squares += sum_of_squares(kept_gradient(*parameter));
   }
   // The small number is PyTorch's. As in PyTorch, a norm that is NaN fails the comparison, so the
   // NaN spreads.
@@ -168,7 +176,9 @@ void Optimizer::clip_gradients(double max_norm) {
   for (const ParameterPtr& parameter : parameters_) {
     if (!is_trained(*parameter)) continue;
     const bool was_pruned = parameter->is_pruned();
-    scale(static_cast<float>(factor), parameter->mutable_gradient().mutable_storage());
+    RowGradient* const rows = parameter->mutable_row_gradient();
+    Tensor& gradient = rows != nullptr ? rows->values : parameter->mutable_gradient();
+    scale(static_cast<float>(factor), gradient.mutable_storage());
     if (was_pruned && std::isfinite(factor)) parameter->mark_pruned();
   }
 }
@@ -211,15 +221,44 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
   }
   const Update work{.parameter = parameter,
                     .values = parameter.mutable_values().mutable_storage(),
-                    .gradient = parameter.gradient().storage(),
+                    .gradient = kept_gradient(parameter),
                     .states = states,
                     .learning_rate = learning_rate * factors.lr,
                     .weight_decay = decay_of_[index] * factors.weight_decay,
                     .eps_factor = factors.eps,
                     .step = ++steps_of_[index],
                     .ages = ages};
-  update(work);
+  if (const RowGradient* rows = parameter.row_gradient()) {
+    update_rows(work, rows->rows);
+  } else {
+    update(work);
+  }
   if (was_pruned && keeps_zeros(work)) parameter.mark_pruned();
+}
+
+// The same update of these rows, brought together: it is elementwise.
+void Optimizer::update_rows(const Update& whole, std::span<const int64_t> rows) {
+  if (rows.empty()) return;
+  const int64_t columns = matrix_columns(whole.parameter.shape());
+  GatheredRows<float> values(whole.values, rows, columns);
+  std::vector<GatheredRows<float>> states;
+  for (const std::span<float> state : whole.states) states.emplace_back(state, rows, columns);
+  std::vector<std::span<float>> state_spans;
+  for (GatheredRows<float>& state : states) state_spans.push_back(state.elements());
+  GatheredRows<uint16_t> ages(whole.ages, rows, columns);
+  const Update part{.parameter = whole.parameter,
+                    .values = values.elements(),
+                    .gradient = whole.gradient,
+                    .states = state_spans,
+                    .learning_rate = whole.learning_rate,
+                    .weight_decay = whole.weight_decay,
+                    .eps_factor = whole.eps_factor,
+                    .step = whole.step,
+                    .ages = ages.elements()};
+  update(part);
+  values.put_back();
+  for (GatheredRows<float>& state : states) state.put_back();
+  ages.put_back();
 }
 
 // The learning rate of each group at this step.

@@ -90,6 +90,9 @@ struct OptimizerOptions {
 ///
 /// The states are in the parameters' slots, so that they move with a pattern. They are zeros at a
 /// parameter's first update.
+///
+/// If a parameter's gradient is kept by rows (Parameter::row_gradient), a step changes only those
+/// rows, values and states: other rows get no decay, and their running means stay as they are.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -162,6 +165,7 @@ class Optimizer {
   /// of one length, aligned to the parameter's pattern; a dense state has the parameter's numel.
   struct Update {
     Parameter& parameter;
+    /// Of a gradient by rows these rows' elements alone, as in all arrays here.
     std::span<float> values;
     std::span<const float> gradient;
     std::span<const std::span<float>> states;
@@ -209,6 +213,7 @@ class Optimizer {
   void clip_gradients(double max_norm);
   UpdateFactors factors_of(size_t index) const;
   void update_parameter(size_t index, double learning_rate, const std::vector<StateSlot>& slots);
+  void update_rows(const Update& whole, std::span<const int64_t> rows);
   std::vector<std::string> differences(const StateDict& state) const;
   bool keeps_whole_ages(const Parameter& parameter) const;
   void load_ages(size_t index, const StateDict& state);

@@ -226,6 +226,7 @@ Rows layer_keys() {
       {"positions max_position_embeddings n_positions",
        "max_len max_seq_len max_seq_length context_length sequence_length block_size n_ctx"},
       {"padding_id pad_token_id", "padding_idx pad_id"},
+      {"sparse_gradient", "sparse sparse_grad"},
       {"negative_slope", "alpha slope leaky_slope"},
       {"base rope_theta", "theta rope_base"},
       {"types type_vocab_size", "num_types n_types"},

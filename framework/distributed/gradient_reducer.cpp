@@ -29,6 +29,7 @@ void GradientReducer::begin(int64_t first, int64_t last, bool is_shared) {
   is_shared_ = is_shared && communicator_ != nullptr;
   ++batch_;
   collected_.clear();
+  row_sums_.begin(first, last);
   if (floats_ > 0) floats_before_ = std::exchange(floats_, 0);
 }
 
@@ -53,6 +54,11 @@ void GradientReducer::add(Parameter& parameter, int64_t shard, Tensor gradient) 
   Round& round = collected.rounds[static_cast<size_t>(use)];
   round.sum.add({0, shard}, std::move(gradient));
   if (++round.arrived == last_ - first_) complete(parameter, round);
+  bring_on();
+}
+
+void GradientReducer::add_rows(Parameter& parameter, int64_t shard, RowGradient gradient) {
+  row_sums_.add(parameter, shard, std::move(gradient));
   bring_on();
 }
 
@@ -149,6 +155,7 @@ void GradientReducer::finish() {
     deliver(bucket);
   }
   under_way_.clear();
+  row_sums_.finish(is_shared_ ? communicator_ : nullptr, owners_, [this] { return next_tag(); });
   seconds_waited_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

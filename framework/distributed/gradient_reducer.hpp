@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/distributed/array_sum.hpp"
 #include "lacuna/framework/distributed/communicator.h"
+#include "lacuna/framework/distributed/row_sums.hpp"
 #include "lacuna/framework/param/gradient_collector.h"
 #include "lacuna/framework/param/parameter.h"
 
@@ -20,7 +21,8 @@ namespace lacuna {
 /// is full; buckets go on while backward does. A bucket is full with `bucket_floats`, or with an
 /// eighth of what the batch before has sent, where that is less: the last one, which nothing hides,
 /// is then a small part. A parameter that is used several times in a forward pass is summed and
-/// sent for each use, but for those named in `used_often`.
+/// sent for each use, but for those named in `used_often`. Gradients by rows are sent when backward
+/// is through: each process sends the rows of its shards to all others.
 class GradientReducer final : public GradientCollector {
  public:
   struct Options {
@@ -41,6 +43,7 @@ class GradientReducer final : public GradientCollector {
   void finish();
 
   void add(Parameter& parameter, int64_t shard, Tensor gradient) override;
+  void add_rows(Parameter& parameter, int64_t shard, RowGradient gradient) override;
   int64_t batch() const override { return batch_; }
   bool is_shared() const override { return is_shared_; }
   void sum(TensorSum own, bool was_shared, std::span<float> total) override;
@@ -87,6 +90,7 @@ class GradientReducer final : public GradientCollector {
   bool is_shared_ = false;
   int64_t batch_ = 0;
   std::map<Parameter*, Collected> collected_;
+  RowSums row_sums_;
   Bucket filling_;
   int64_t floats_ = 0, floats_before_ = 0;  // sent of this batch, and of the one before
   std::deque<Bucket> under_way_;            // in the order in which they were begun

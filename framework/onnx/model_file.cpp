@@ -36,8 +36,9 @@ void set_raw(onnx::TensorProto& tensor, onnx::TensorProto::DataType type,
   tensor.set_raw_data(values.data(), values.size_bytes());
 }
 
-// Whether coordinates of 8 bytes and values of 4 take less than all values.
-bool is_sparse(const Tensor& values) {
+// Whether coordinates of 8 bytes and values of 4 take less than all values. A scalar has none.
+bool is_sparse(const OnnxConstant& constant, const Tensor& values) {
+  if (constant.dims.empty()) return false;
   const auto zeros = std::ranges::count(values.storage(), 0.0f);
   return 3 * (values.numel() - zeros) < values.numel();
 }
@@ -63,7 +64,7 @@ void add_sparse_constant(onnx::GraphProto& graph, const OnnxConstant& constant,
 
 void add_constant(onnx::GraphProto& graph, const OnnxConstant& constant, OnnxValues values) {
   if (const auto* floats = std::get_if<Tensor>(&constant.values);
-      values == OnnxValues::Sparse && floats != nullptr && is_sparse(*floats)) {
+      values == OnnxValues::Sparse && floats != nullptr && is_sparse(constant, *floats)) {
     return add_sparse_constant(graph, constant, *floats);
   }
   onnx::TensorProto& tensor = *graph.add_initializer();

@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/param/row_gradient.h"
 
 namespace lacuna {
 
@@ -27,6 +28,8 @@ class GradientCollector {
   virtual ~GradientCollector();
   /// Takes a gradient of the shard, aligned to the parameter's pattern. Called in backward.
   virtual void add(Parameter& parameter, int64_t shard, Tensor gradient) = 0;
+  /// The same of a gradient by rows.
+  virtual void add_rows(Parameter& parameter, int64_t shard, RowGradient gradient) = 0;
   /// A number of the batch whose shards come now, and whether other processes have shards of it.
   virtual int64_t batch() const = 0;
   virtual bool is_shared() const = 0;

@@ -11,6 +11,7 @@
 #include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/param/gradient_collector.h"
+#include "lacuna/framework/param/row_gradient.h"
 
 namespace lacuna {
 
@@ -50,23 +51,6 @@ void Parameter::draw() const {
   Tensor elements = Tensor::empty(Shape{pattern_->nnz()});
   initializer_.fill(rng, pattern_->positions(), elements.mutable_storage(), matrix_taps(shape()));
   pattern_->layout().expand(*pattern_, elements.storage(), values_.mutable_storage());
-}
-
-void Parameter::read_rows(std::span<const int64_t> rows, std::span<float> into) const {
-  if (!pattern_->stores_every_position()) {
-    throw StateError("parameter '" + name_ + "' is stored in layout '" +
-                     std::string(pattern_->layout().name()) + "', which has no rows to read");
-  }
-  const int64_t columns = matrix_columns(shape());
-  const CounterRng rng(seed_, name_);
-  const bool drawn = values_.defined() || !pattern_->is_dense();
-  for (size_t r = 0; r < rows.size(); ++r) {
-    float* row = into.data() + static_cast<int64_t>(r) * columns;
-    const int64_t first = rows[r] * columns;
-    for (int64_t c = 0; c < columns; ++c) {
-      row[c] = drawn ? values().data()[first + c] : initializer_.value(rng, first + c);
-    }
-  }
 }
 
 const Tensor& Parameter::values() const {
@@ -144,6 +128,7 @@ void Parameter::move_to(PatternPtr pattern, const Move& move) {
   } else {
     values_ = Tensor();
   }
+  give_up_rows();
   *derived_ = {};
   ++version_;
   pruned_ = false;
@@ -170,6 +155,7 @@ void Parameter::replace(PatternPtr pattern, Tensor values, Tensor gradient) {
                      stored.to_string());
   }
   has_gradient_ = false;
+  row_gradient_.reset();
   const auto is_aligned = [](const auto& entry) { return !entry.second.requires_dense; };
   if (std::ranges::any_of(slots_, is_aligned)) {
     set_pattern(std::move(pattern));
@@ -218,7 +204,9 @@ void Parameter::prune() {
   const Layout& layout = pattern_->layout();
   if (pruned_ || !pattern_->stores_every_position()) return;  // nothing is stored there
   layout.prune(*pattern_, mutable_values().mutable_storage());
-  if (has_gradient_) layout.prune(*pattern_, gradient_.mutable_storage());
+  if (has_gradient_ && row_gradient_ == nullptr) {
+    layout.prune(*pattern_, gradient_.mutable_storage());
+  }
   for (auto& [name, slot] : slots_) {
     if (!slot.requires_dense) layout.prune(*pattern_, slot.values.mutable_storage());
   }
@@ -236,11 +224,15 @@ const Tensor& Parameter::gradient() const {
   if (!has_gradient_) {
     throw StateError("parameter '" + name_ + "' has no gradient: call backward first");
   }
+  if (row_gradient_ != nullptr && !gradient_.defined()) {
+    gradient_ = row_gradient_->to_dense(shape());
+  }
   return gradient_;
 }
 
 Tensor& Parameter::mutable_gradient() {
   gradient();
+  give_up_rows();
   pruned_ = false;
   return gradient_;
 }
@@ -258,6 +250,7 @@ void Parameter::contribute(const Computation& compute) {
     collector_->add(*this, current_shard(), std::move(part));
     return;
   }
+  give_up_rows();
   compute(gradient_buffer().mutable_storage(), has_gradient_ ? Accumulate::Yes : Accumulate::No);
   has_gradient_ = true;
 }
@@ -299,6 +292,10 @@ void Parameter::accumulate(const Tensor& gradient) {
 
 void Parameter::zero_gradient() {
   has_gradient_ = false;
+  if (row_gradient_ != nullptr) {
+    row_gradient_.reset();
+    gradient_ = Tensor();
+  }
   if (tap_ != nullptr) tap_->reset();
 }
 
@@ -355,9 +352,10 @@ Slot& Parameter::dense_slot(const std::string& name) {
 
 ParameterBytes Parameter::byte_counts() const {
   ParameterBytes bytes{.values = values_.bytes(),
-                       .derived = derived_->array.bytes(),
+                       .derived = derived_->array.bytes() + bytes_by_row(),
                        .gradient = gradient_.bytes(),
                        .index = pattern_->index_bytes()};
+  if (row_gradient_ != nullptr) bytes.gradient += row_gradient_->bytes();
   for (const auto& [name, slot] : slots_) bytes.states += slot.values.bytes();
   return bytes;
 }

@@ -19,6 +19,8 @@ namespace lacuna {
 
 class GradientCollector;
 class Parameter;
+struct ElementsByRow;
+struct RowGradient;
 using ParameterPtr = std::shared_ptr<Parameter>;
 
 /// Where an optimizer's state for one parameter lives. A dense slot keeps every position whatever
@@ -36,7 +38,7 @@ enum class WeightUse { Other, Linear, Convolution, Embedding };
 /// Bytes that a parameter's arrays take in memory.
 struct ParameterBytes {
   int64_t values = 0;
-  int64_t derived = 0;  ///< copies of the values that the layout keeps
+  int64_t derived = 0;  ///< copies of the values that the layout or `read_rows` keeps
   int64_t gradient = 0;
   int64_t states = 0;  ///< the optimizer's
   int64_t index = 0;   ///< where the nonzeros are
@@ -57,6 +59,12 @@ class Parameter final : public GradientSink {
 
   /// Keeps the parameter dense: sparsity algorithms pass it over.
   bool requires_dense = false;
+  /// Keeps what `accumulate_rows` adds as a RowGradient, so that a step costs what the rows that a
+  /// batch uses do. Set by the layer that owns it.
+  bool sparse_gradient = false;
+  /// Whether another layer uses it too (nn/tied_weight.h). Set by that layer. The default filter of
+  /// sparsity algorithms passes it over.
+  bool is_tied = false;
   /// What uses the parameter; set by the layer that owns it.
   WeightUse use = WeightUse::Other;
   /// Of a convolution's weight: the sizes of its images, where the layer that owns it knows them,
@@ -70,6 +78,12 @@ class Parameter final : public GradientSink {
   /// Type of the sparsity algorithm that manages it; empty if there is none.
   std::string sparsified_by;
 
+  /// Whether its products run on every layout: a linear layer's weight, and a table that one is
+  /// tied to.
+  bool is_linear_weight() const {
+    return use == WeightUse::Linear || (use == WeightUse::Embedding && is_tied);
+  }
+
   /// Full dotted name in its model, as in "encoder.fc1.weight".
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
@@ -80,7 +94,9 @@ class Parameter final : public GradientSink {
   void initialize(uint64_t seed);
 
   /// Values of rows of the logical shape, one row after the other. Values that have not been drawn
-  /// yet are computed, and not kept. *Requires* a flat pattern. *Cost:* O(elements).
+  /// yet are computed, and not kept. *Cost:* O(elements). Where not every position is stored, the
+  /// elements are kept in the order of rows: O(stored), again after each change, and 8 bytes an
+  /// element.
   void read_rows(std::span<const int64_t> rows, std::span<float> into) const;
 
   /// The values, aligned to the pattern. The non-const form counts as a change of the values: call
@@ -125,9 +141,13 @@ class Parameter final : public GradientSink {
   ByteArray mask() const;
 
   bool has_gradient() const { return has_gradient_; }
-  /// *Errors:* StateError without a gradient.
+  /// Of a gradient by rows all rows, at the *cost* of O(numel) where they have not been looked at
+  /// yet; the non-const form gives those up. *Errors:* StateError without a gradient.
   const Tensor& gradient() const;
   Tensor& mutable_gradient();
+  /// The gradient where it is kept by rows, else null. The non-const form counts as a change of it.
+  const RowGradient* row_gradient() const { return row_gradient_.get(); }
+  RowGradient* mutable_row_gradient();
   /// Drops the gradient; its memory is kept for the next one.
   void zero_gradient();
   void accumulate(const Tensor& gradient) override;
@@ -137,6 +157,10 @@ class Parameter final : public GradientSink {
                               const Tensor& x) override;
   /// A dense pattern's is computed in place, unless a tap wants to see it.
   void accumulate_computed(const Computation& compute) override;
+  /// Adds a gradient that is zero outside these rows of the logical shape, which ascend: `compute`
+  /// gets theirs, one after the other. *Cost:* with `sparse_gradient` that of the rows used so far,
+  /// unless a tap wants to see all or other gradients are there already; else O(stored).
+  void accumulate_rows(std::span<const int64_t> rows, const Computation& compute);
 
   /// From now on every gradient is shown to the tap in full before the pattern selects from
   /// it: a flat pattern's as it is, at the cost of the dense product; a compressed pattern's as the
@@ -153,6 +177,7 @@ class Parameter final : public GradientSink {
   /// Adds an array aligned to the pattern to the gradient; shares it if there is none yet.
   /// *Errors:* ShapeError.
   void add_gradient(const Tensor& aligned);
+  void add_row_gradient(RowGradient gradient);
 
   /// The view of this parameter as a weight that the linear op uses. Gradients go to `sink`.
   WeightReference as_weight(std::shared_ptr<GradientSink> sink) const;
@@ -176,6 +201,11 @@ class Parameter final : public GradientSink {
   Shape stored_shape() const;
   Tensor& gradient_buffer();
   void contribute(const Computation& compute);
+  bool keeps_rows() const;
+  void give_up_rows();
+  Tensor aligned_rows(const RowGradient& gradient) const;
+  const ElementsByRow& elements_by_row() const;
+  int64_t bytes_by_row() const;
   void materialize() const;
   void draw() const;
 
@@ -187,8 +217,10 @@ class Parameter final : public GradientSink {
   bool is_as_drawn_ = true;  // the values are the first ones, drawn yet or not
   uint64_t version_ = 1;     // of the values
   std::shared_ptr<DerivedValues> derived_ = std::make_shared<DerivedValues>();
-  Tensor gradient_;
+  mutable Tensor gradient_;  // by rows: all rows, once they have been looked at
   bool has_gradient_ = false;
+  std::shared_ptr<RowGradient> row_gradient_;               // null: not by rows
+  mutable std::shared_ptr<ElementsByRow> elements_by_row_;  // null: nobody has asked for rows
   bool pruned_ = false;
   std::shared_ptr<GradientTap> tap_;
   std::shared_ptr<GradientCollector> collector_;

@@ -225,7 +225,7 @@ struct Box {
 // it, where there is room.
 std::string point_of(const Chart& chart, const ChartSeries& series, const Axis& x, const Axis& y,
                      int width, std::vector<Box>& taken) {
-  constexpr size_t kMostNamed = 12;
+  constexpr size_t kMostLabels = 12;
   constexpr double kLetter = 6.4;
   if (series.curve.empty()) return "";
   const double px = x.at(series.curve.steps[0]), py = y.at(series.curve.values[0]);
@@ -235,7 +235,7 @@ std::string point_of(const Chart& chart, const ChartSeries& series, const Axis& 
       series.style.colour, series.run, px, py, html_text(series.label), chart.y_label,
       tick_text(series.curve.values[0], chart.unit), html_text(chart.x_label),
       tick_text(series.curve.steps[0], chart.x_unit));
-  if (chart.series.size() > kMostNamed) return svg;
+  if (chart.series.size() > kMostLabels) return svg;
   const double length = kLetter * static_cast<double>(series.label.size());
   const bool is_left = px + 8.0 + length > width;
   const Box box{is_left ? px - 8.0 - length : px + 8.0, is_left ? px - 8.0 : px + 8.0 + length, py};

@@ -14,6 +14,7 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/model/presets/presets.hpp"
+#include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"
@@ -214,8 +215,7 @@ class Builder {
       require("out_features", shape[0]);
       require("in_features", shape[1]);
     }
-    return std::make_unique<TiedLinear>(
-        TiedLinear::Options{.weight = weight, .bias = options.get("bias", true)});
+    return make_at<TiedLinear>(options, {.weight = weight, .bias = options.get("bias", true)});
   }
 
   static ParameterPtr own_weight(const Module& module) {

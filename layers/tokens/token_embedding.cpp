@@ -38,6 +38,7 @@ TokenEmbedding::TokenEmbedding(const Options& options) : options_(options) {
       std::make_shared<Parameter>(Shape{options.vocab_size, options.features},
                                   embedding_initializer("token_embedding", options.init)));
   weight_->use = WeightUse::Embedding;
+  weight_->sparse_gradient = options.sparse_gradient;
 }
 
 Shape TokenEmbedding::output_shape(const Shape& input) const {
@@ -75,7 +76,8 @@ LayerPtr make_token_embedding(const Config& options, const Shape&) {
                                  {.vocab_size = required_size(options, "vocab_size"),
                                   .features = required_size(options, "features"),
                                   .padding_id = padding.value_or(-1),
-                                  .init = read_embedding_init(options, {WeightInit::Normal, 1.0})});
+                                  .init = read_embedding_init(options, {WeightInit::Normal, 1.0}),
+                                  .sparse_gradient = options.get("sparse_gradient", false)});
 }
 
 std::string write_token_embedding(OnnxGraph& graph, const TokenEmbedding& layer,
@@ -94,7 +96,8 @@ UnitAxis units_of_token_embedding(UnitGraph& graph, const TokenEmbedding& layer,
 }  // namespace
 
 void register_token_embedding(LayerRegistry& registry) {
-  registry.add("token_embedding", "a vector for each token: vocab_size, features, padding_id, init",
+  registry.add("token_embedding",
+               "a vector for each token: vocab_size, features, padding_id, init, sparse_gradient",
                {.make = make_token_embedding,
                 .vocabulary_key = "vocab_size",
                 .onnx = onnx_form(write_token_embedding),

@@ -21,6 +21,9 @@ class TokenEmbedding final : public Module, public NamedInputUser {
     /// Default: normal with standard deviation 1, as PyTorch's Embedding. Only Normal,
     /// TruncatedNormal and Zeros are valid.
     WeightDraw init = {WeightInit::Normal, 1.0};
+    /// Whether a step costs what the tokens of its batch do, and not what the vocabulary does
+    /// (Parameter::sparse_gradient): as `sparse=True` of PyTorch's Embedding.
+    bool sparse_gradient = false;
   };
 
   /// *Errors:* ConfigError unless both sizes are at least 1 and the padding's id is in the

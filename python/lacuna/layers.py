@@ -247,10 +247,19 @@ def Embedding(
     *,
     name: Optional[str] = None,
     init: Any = None,
+    sparse: bool = False,
 ) -> Layer:
-    """A vector for each token. Ids [batch, length] -> [batch, length, embedding_dim]."""
+    """A vector for each token. Ids [batch, length] -> [batch, length, embedding_dim].
+
+    With sparse=True a step changes the rows of its batch's tokens alone, and costs what they do.
+    """
     return Layer(
-        "token_embedding", name, vocab_size=num_embeddings, features=embedding_dim, init=init
+        "token_embedding",
+        name,
+        vocab_size=num_embeddings,
+        features=embedding_dim,
+        init=init,
+        sparse_gradient=True if sparse else None,
     )
 
 

@@ -98,6 +98,7 @@ void set_values(const ParameterPtr& parameter, const py::object& given) {
 
 py::object gradient_of(const ParameterPtr& parameter) {
   if (!parameter->has_gradient()) return py::none();
+  if (parameter->row_gradient() != nullptr) return to_array(parameter->gradient().clone());
   return to_array(parameter->mutable_gradient());
 }
 

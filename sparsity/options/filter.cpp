@@ -87,17 +87,22 @@ std::string ParameterFilter::default_reason(const Parameter& parameter) {
       return "its name contains '" + std::string(excluded) + "'";
     }
   }
+  if (parameter.is_tied) return "another layer is tied to it";
   return parameter.requires_dense ? "it requires to be dense" : "";
 }
 
+// Whether it may be sparse here. One that another layer uses too must be meant for certain.
+bool ParameterFilter::admits(const Parameter& parameter) const {
+  if (parameter.requires_dense) return false;
+  return !parameter.is_tied || std::ranges::find(globs_, parameter.name()) != globs_.end();
+}
+
 bool ParameterFilter::matches(const Parameter& parameter) const {
-  return parameter.trainable && !parameter.requires_dense &&
-         predicate_(parameter.name(), parameter);
+  return parameter.trainable && admits(parameter) && predicate_(parameter.name(), parameter);
 }
 
 bool ParameterFilter::matches_but_for_freezing(const Parameter& parameter) const {
-  return !parameter.trainable && !parameter.requires_dense &&
-         predicate_(parameter.name(), parameter);
+  return !parameter.trainable && admits(parameter) && predicate_(parameter.name(), parameter);
 }
 
 std::vector<ParameterPtr> ParameterFilter::select(
@@ -108,7 +113,9 @@ std::vector<ParameterPtr> ParameterFilter::select(
     described.push_back(names.back());
     if (!parameter->trainable) described.back() += " (frozen)";
     if (parameter->requires_dense) {
-      described.back() += " (another layer is tied to it: it stays dense)";
+      described.back() += " (it requires to be dense)";
+    } else if (parameter->is_tied) {
+      described.back() += " (another layer is tied to it: only its full name chooses it)";
     }
   }
   for (const std::string& glob : is_default_ ? except_ : globs_) {

@@ -45,6 +45,8 @@ class ParameterFilter {
   const std::string& description() const { return description_; }
 
  private:
+  bool admits(const Parameter& parameter) const;
+
   std::vector<std::string> globs_;
   std::vector<std::string> except_;  ///< globs
   Predicate predicate_;

@@ -45,7 +45,7 @@ LayoutOption LayoutOption::from_config(const Config& entry, const PatternShape& 
 
 void LayoutOption::require_fit(const Parameter& parameter) const {
   if (layout_ == nullptr || layout_ == &masked_layout()) return;
-  if (parameter.use == WeightUse::Linear) return;
+  if (parameter.is_linear_weight()) return;
   const bool is_convolution = parameter.use == WeightUse::Convolution;
   if (is_convolution && layout_ == &csr_layout()) return;
   const std::string whose =

@@ -53,7 +53,10 @@ DenseGradient::Batch& DenseGradient::batch_of_shards() {
 
 void DenseGradient::observe(const Tensor& gradient) {
   if (comes_by_shards()) {
-    batch_of_shards().sum.add({0, current_shard()}, gradient);
+    Batch& batch = batch_of_shards();
+    const size_t use = batch.uses[current_shard()]++;
+    while (batch.sums.size() <= use) batch.sums.emplace_back(JoinTensors());
+    batch.sums[use].add({0, current_shard()}, gradient);
     return;
   }
   if (!sum_.defined()) {
@@ -108,11 +111,11 @@ void product_rows(const Tensor& dy, const Tensor& x, std::span<const int64_t> ro
 
 }  // namespace
 
-// Rows of the products of a batch's shards, or of what came whole, for each shard here.
-TensorSum DenseGradient::rows_by_shards(const Batch& batch, std::span<const int64_t> rows) {
+// Rows of what came whole, for each shard here.
+TensorSum DenseGradient::rows_of_sum(const TensorSum& all, std::span<const int64_t> rows) {
   TensorSum sum{JoinTensors()};
   const auto count = static_cast<int64_t>(rows.size());
-  for (const auto& [first, part] : batch.sum.parts()) {
+  for (const auto& [first, part] : all.parts()) {
     const Tensor& whole = part.second;
     const int64_t columns = whole.numel() / std::max<int64_t>(whole.shape()[0], 1);
     Tensor tile = Tensor::empty(Shape{count * columns});
@@ -122,6 +125,13 @@ TensorSum DenseGradient::rows_by_shards(const Batch& batch, std::span<const int6
     }
     sum.add(part.first, std::move(tile));
   }
+  return sum;
+}
+
+// Rows of the products of a batch's shards.
+TensorSum DenseGradient::rows_of_products(const Batch& batch, std::span<const int64_t> rows) {
+  TensorSum sum{JoinTensors()};
+  const auto count = static_cast<int64_t>(rows.size());
   std::map<int64_t, Tensor> of_shards;
   for (const Product& product : batch.products) {
     Tensor& tile = of_shards[product.shard];
@@ -141,46 +151,60 @@ Scores DenseGradient::scores() {
   return {[this](auto some, std::span<float> into) { own_rows(some, into); }, *peers};
 }
 
-// Some rows for each process, of which this one gets its own.
+// Some rows for each process, of which this one gets its own. In the order in which `rows` adds up:
+// what came whole first.
 void DenseGradient::own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) {
   std::ranges::fill(into, 0.0f);
   bool is_first = true;
-  for (const Batch& batch : batches_) {
+  const auto add = [&](const Batch& batch, auto&& rows_of) {
     std::vector<TensorSum> by_process;
     for (const std::vector<int64_t>& of_process : rows) {
-      by_process.push_back(of_process.empty() ? TensorSum{JoinTensors()}
-                                              : rows_by_shards(batch, of_process));
+      by_process.push_back(of_process.empty() ? TensorSum{JoinTensors()} : rows_of(of_process));
     }
-    if (is_first) {  // no sum with zeros, which would lose the sign of one
-      collector_->sum_scattered(std::move(by_process), batch.is_shared, into);
-      is_first = false;
-      continue;
+    add_scattered(batch, std::move(by_process), into, std::exchange(is_first, false));
+  };
+  using Rows = std::vector<int64_t>;
+  for (const Batch& batch : batches_) {
+    for (const TensorSum& sum : batch.sums) {
+      add(batch, [&](const Rows& of_process) { return rows_of_sum(sum, of_process); });
     }
-    Tensor total = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
-    collector_->sum_scattered(std::move(by_process), batch.is_shared, total.mutable_storage());
-    accumulate(total.storage(), into);
   }
+  for (const Batch& batch : batches_) {
+    if (batch.products.empty()) continue;
+    add(batch, [&](const Rows& of_process) { return rows_of_products(batch, of_process); });
+  }
+}
+
+void DenseGradient::add_scattered(const Batch& batch, std::vector<TensorSum> by_process,
+                                  std::span<float> into, bool is_first) const {
+  if (is_first) {  // no sum with zeros, which would lose the sign of one
+    collector_->sum_scattered(std::move(by_process), batch.is_shared, into);
+    return;
+  }
+  Tensor total = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
+  collector_->sum_scattered(std::move(by_process), batch.is_shared, total.mutable_storage());
+  accumulate(total.storage(), into);
 }
 
 void DenseGradient::add_rows(const Batch& batch, std::span<const int64_t> rows,
                              std::span<float> into) const {
   if (batch.products.empty()) return;
   Tensor total = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
-  collector_->sum(rows_by_shards(batch, rows), batch.is_shared, total.mutable_storage());
+  collector_->sum(rows_of_products(batch, rows), batch.is_shared, total.mutable_storage());
   accumulate(total.storage(), into);
 }
 
 // What came whole, of all batches.
 void DenseGradient::join_sums() {
   for (Batch& batch : batches_) {
-    if (batch.sum.empty()) continue;
-    Tensor total = Tensor::empty(batch.sum.parts().begin()->second.second.shape());
-    collector_->sum(std::exchange(batch.sum, TensorSum{JoinTensors()}), batch.is_shared,
-                    total.mutable_storage());
-    if (sum_.defined()) {
-      JoinTensors()(sum_, std::move(total));
-    } else {
-      sum_ = std::move(total);
+    for (TensorSum& sum : std::exchange(batch.sums, {})) {
+      Tensor total = Tensor::empty(sum.parts().begin()->second.second.shape());
+      collector_->sum(std::move(sum), batch.is_shared, total.mutable_storage());
+      if (sum_.defined()) {
+        JoinTensors()(sum_, std::move(total));
+      } else {
+        sum_ = std::move(total);
+      }
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -52,11 +53,15 @@ class DenseGradient final : public GradientTap {
   struct Batch {
     int64_t number = 0;
     bool is_shared = false;
-    TensorSum sum{JoinTensors()};
+    std::vector<TensorSum> sums = {};     // a shard's n-th gradient in the n-th: one for each use
+    std::map<int64_t, size_t> uses = {};  // by shard: how many there are of it
     std::vector<Product> products = {};
   };
 
-  static TensorSum rows_by_shards(const Batch& batch, std::span<const int64_t> rows);
+  static TensorSum rows_of_sum(const TensorSum& sum, std::span<const int64_t> rows);
+  static TensorSum rows_of_products(const Batch& batch, std::span<const int64_t> rows);
+  void add_scattered(const Batch& batch, std::vector<TensorSum> by_process, std::span<float> into,
+                     bool is_first) const;
   Batch& batch_of_shards();
   bool comes_by_shards() const;
   void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into);

@@ -79,7 +79,7 @@ double LayoutPolicy::limit_of_convolution(const Parameter& parameter) const {
 
 const Layout& LayoutPolicy::fastest(const Parameter& parameter, int64_t nnz) const {
   const bool is_convolution = parameter.use == WeightUse::Convolution && parameter.convolution;
-  if (parameter.use != WeightUse::Linear && !is_convolution) return masked_layout();
+  if (!parameter.is_linear_weight() && !is_convolution) return masked_layout();
   const Layout& compressed = this->compressed(parameter);
   const DensityLimitKey key{parameter.name(), std::string(compressed.name()), lifetime_};
   auto found = limits_->compress_below.find(key);

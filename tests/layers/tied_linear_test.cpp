@@ -129,15 +129,31 @@ TEST(TiedLinear, FrozenWeightsGetNoGradient) {
   EXPECT_TRUE(tied.head->bias()->has_gradient());
 }
 
-TEST(TiedLinear, TheWeightStaysDense) {
+TEST(TiedLinear, OnlyTheWeightsFullNameMakesItSparse) {
   Tied tied;
-  Static sparsity({.sparsity = 0.5, .param_filter = "in.table.weight"});
-  expect_throws<ConfigError>([&] { tied.model.apply(sparsity); },
+  for (const char* glob : {"in.*", "*.weight"}) {
+    Static by_glob({.sparsity = 0.5, .param_filter = glob});
+    expect_throws<ConfigError>([&] { tied.model.apply(by_glob); },
+                               "in.table.weight (another layer is tied to it: only its full name "
+                               "chooses it)");
+  }
+  Static by_default({.sparsity = 0.5});
+  expect_throws<ConfigError>([&] { tied.model.apply(by_default); },
                              "chooses no parameter that may be sparse");
   Static of_layer({.sparsity = 0.5, .param_filter = "head.weight"});
-  expect_throws<ConfigError>([&] { tied.model.apply(of_layer); },
-                             "in.table.weight (another layer is tied to it: it stays dense)");
+  expect_throws<ConfigError>([&] { tied.model.apply(of_layer); }, "matches no parameter");
   EXPECT_TRUE(tied.table->weight->pattern()->is_dense());
+  Static by_name({.sparsity = 0.5, .param_filter = "in.table.weight"});
+  tied.model.apply(by_name);
+  EXPECT_EQ(tied.table->weight->pattern()->nnz(), 6);
+}
+
+TEST(TiedLinear, RefusesAWeightWhoseGradientIsToBeSparse) {
+  Tied tied;
+  tied.table->weight->sparse_gradient = true;
+  expect_throws<ConfigError>([&] { TiedLinear({.weight = tied.table->weight}); },
+                             "every row of 'in.table.weight' gets a gradient where a linear layer "
+                             "is tied to it; leave out sparse_gradient there");
 }
 
 TEST(TiedLinear, CountsForWhatItMultiplies) {

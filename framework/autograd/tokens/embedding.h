@@ -18,7 +18,8 @@ Variable embedding(const IndexTensor& ids, const Variable& weight,
                    const EmbeddingOptions& options = {});
 
 /// The same of a parameter, whose gradient is computed where it keeps it: what it has collected is
-/// touched in the rows used alone.
+/// touched in the rows used alone. With `Parameter::sparse_gradient` nothing is done for other
+/// rows. A weight of which not every position is stored costs a pass over those that are.
 Variable embedding(const IndexTensor& ids, const ParameterPtr& weight,
                    const EmbeddingOptions& options = {});
 

@@ -37,15 +37,18 @@ void add_row_reference(const float* x, float* sum, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
 }
 
-// Places of the ids, sorted by id and ascending within one; those of id are from begin[id] to
-// begin[id + 1].
+// Places of the ids but the skipped one, sorted by id and ascending within one; those of id are
+// from begin[id] to begin[id + 1].
 struct PlacesById {
   explicit PlacesById(const EmbeddingProblem& p)
       : begin(static_cast<size_t>(p.rows) + 1), places(static_cast<size_t>(p.count)) {
-    for (int64_t i = 0; i < p.count; ++i) ++begin[static_cast<size_t>(p.ids[i]) + 1];
+    for (int64_t i = 0; i < p.count; ++i) {
+      if (p.ids[i] != p.skipped_id) ++begin[static_cast<size_t>(p.ids[i]) + 1];
+    }
     for (size_t id = 1; id < begin.size(); ++id) begin[id] += begin[id - 1];
     std::vector<int64_t> next(begin.begin(), begin.end() - 1);
     for (int64_t i = 0; i < p.count; ++i) {
+      if (p.ids[i] == p.skipped_id) continue;
       places[static_cast<size_t>(next[static_cast<size_t>(p.ids[i])]++)] = i;
     }
   }

@@ -13,7 +13,7 @@ struct EmbeddingProblem {
   int64_t count = 0;
   int64_t rows = 0;
   int64_t features = 0;
-  int64_t skipped_id = -1;  ///< the row that gets no gradient; −1: none
+  int64_t skipped_id = -1;  ///< the row that gets no gradient; may be `rows` there; −1: none
 };
 
 /// y[i] = table[ids[i]]. *Shapes:* table [rows, features], y [count, features]. *Cost:* one pass.

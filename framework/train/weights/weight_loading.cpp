@@ -30,10 +30,10 @@ BitMask nonzeros(const Tensor& values) {
 
 const Layout& layout_of(const Parameter& parameter, const PatternShape& shape, int64_t nnz) {
   const bool is_convolution = parameter.use == WeightUse::Convolution;
-  if (parameter.use == WeightUse::Linear && shape.is_structured()) return layout_for(shape);
+  if (parameter.is_linear_weight() && shape.is_structured()) return layout_for(shape);
   const bool is_sparse =
       static_cast<double>(nnz) <= kMostCsr * static_cast<double>(parameter.numel());
-  const bool has_csr = is_convolution || parameter.use == WeightUse::Linear;
+  const bool has_csr = is_convolution || parameter.is_linear_weight();
   return has_csr && is_sparse ? csr_layout() : masked_layout();
 }
 

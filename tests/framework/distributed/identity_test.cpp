@@ -127,6 +127,28 @@ std::string vit(const std::string& sparsity) {
          sparsity + "}\n";
 }
 
+// Rows of an embedding, of which each shard uses others.
+const std::string kRows = R"(
+data: {type: text, tokenizer: words, context: 5, path: TEXT}
+model:
+  - {type: token_embedding, name: wte, features: 8, sparse_gradient: true}
+  - relu
+  - {type: linear, name: head}
+optimizer: {type: adamw, lr: 0.01, clip_norm: 0.5}
+train: {steps: 6, batch_size: 17, accumulate: 2, ema: 0.9, log_every: 1}
+)";
+const std::string kTied = R"(
+data: {type: text, tokenizer: words, context: 5, path: TEXT}
+model:
+  - {type: token_embedding, name: wte, features: 16}
+  - {type: linear, name: fc, out_features: 16}
+  - relu
+  - {type: linear, name: head, tied_to: wte}
+optimizer: {type: adamw, lr: 0.01, clip_norm: 0.5}
+train: {steps: 6, batch_size: 17, log_every: 1}
+sparsity: {algorithm: rigl, sparsity: 0.8, update: {freq: 2}, param_filter: [wte.weight], layout: csr}
+)";
+
 const std::string kGmp =
     "algorithm: gmp, update: {freq: 2}, sparsity: {type: polynomial, init: 0.0, final: 0.8, start: "
     "0, end: 4}";
@@ -251,7 +273,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"vit_dense", kVit, 5}, Case{"vit_static", vit("algorithm: static, sparsity: 0.8"), 5},
         Case{"vit_rigl", vit("algorithm: rigl, sparsity: 0.8, update: {freq: 2}"), 5},
         Case{"vit_semi_sparse", vit("algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}"), 5},
-        Case{"vit_block", vit(kBlock), 5}),
+        Case{"vit_block", vit(kBlock), 5}, Case{"rows", kRows, 6},
+        Case{"rows_rigl",
+             kRows + "sparsity: {algorithm: rigl, sparsity: 0.5, update: {freq: 2}, "
+                     "param_filter: [wte.weight]}\n",
+             6},
+        Case{"tied_rigl", kTied, 6}),
     [](const testing::TestParamInfo<Case>& given) { return std::string(given.param.name); });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <span>
 
@@ -202,6 +203,27 @@ TEST(ExportOnnx, SelectsTheLastTokenByTheMask) {
                           "index -2");
   batch.named.erase("attention_mask");
   EXPECT_NE(outputs_of(*model, batch).to_vector(), outputs.to_vector());
+}
+
+// One pattern for the embedding and the head, in csr here.
+TEST(ExportOnnx, WritesATiedSparseWeight) {
+  const std::string gpt2 =
+      "{type: gpt2, vocab_size: 23, n_positions: 12, n_embd: 16, n_layer: 1, n_head: 2}";
+  const auto model = make_model(gpt2, {12});
+  const ParameterPtr table = model->parameter("transformer.wte.weight");
+  BitMask mask = BitMask::zeros(table->numel());
+  for (int64_t i = 0; i < table->numel(); i += 5) mask.set(i);
+  table->set_pattern(Pattern::make(csr_layout(), table->shape(), mask));
+  const TemporaryFolder folder;
+  export_onnx(*model, {12}, {}, folder / "sparse.onnx", OnnxValues::Sparse);
+  export_onnx(*model, {12}, {}, folder / "model.onnx");
+  EXPECT_LT(std::filesystem::file_size(folder / "sparse.onnx"),
+            std::filesystem::file_size(folder / "model.onnx"));
+  if (python().empty()) GTEST_SKIP() << "there is no python3 with numpy and onnx";
+  Batch batch = make_batch(2, {9}, 23);
+  std::erase_if(batch.named, [](const auto& named) { return named.first != kIdsAlone[0]; });
+  onnx_tests::expect_near(evaluated(folder, folder / "model.onnx", batch, kIdsAlone),
+                          outputs_of(*model, batch), "tied and sparse");
 }
 
 class OwnLayer final : public Module {

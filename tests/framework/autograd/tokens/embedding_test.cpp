@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/param/row_gradient.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -46,6 +48,61 @@ TEST(EmbeddingOp, AParameterCollectsItsGradientsWhereItKeepsThem) {
   EXPECT_EQ(weight->gradient().to_vector(), (std::vector<float>{1, 1, 1, 1, 1, 1, 0, 0, 0, 0}));
   weight->trainable = false;
   EXPECT_FALSE(embedding(ids(), weight).requires_grad());
+}
+
+// The same bits as of a gradient of all rows, over several backward passes.
+TEST(EmbeddingOp, ASparseGradientIsThatOfTheRowsUsed) {
+  for (const int64_t padding : {-1, 0, 4}) {
+    const auto make = [](bool sparse) {
+      auto weight = std::make_shared<Parameter>(Shape{9, 2}, Initializer::normal(1.0));
+      weight->sparse_gradient = sparse;
+      return weight;
+    };
+    const auto sparse = make(true), whole = make(false);
+    for (const IndexTensor& batch : {ids(), IndexTensor({2, 2}, {8, 4, 0, 8})}) {
+      Tensor dy = Tensor::empty(Shape{batch.shape()[0], batch.shape()[1], 2});
+      for (int64_t i = 0; i < dy.numel(); ++i) {
+        dy.mutable_data()[i] = 0.1f * static_cast<float>(i * i % 7) - 0.3f;
+      }
+      backward(embedding(batch, sparse, {.padding_id = padding}), dy);
+      backward(embedding(batch, whole, {.padding_id = padding}), dy);
+    }
+    std::vector<int64_t> used = {0, 1, 2, 4, 8};
+    std::erase(used, padding);
+    ASSERT_NE(sparse->row_gradient(), nullptr);
+    EXPECT_EQ(sparse->row_gradient()->rows, used);
+    EXPECT_EQ(sparse->gradient().to_vector(), whole->gradient().to_vector());
+  }
+}
+
+// A table that a linear layer is tied to may be stored in any layout.
+TEST(EmbeddingOp, ReadsRowsOfACompressedWeight) {
+  const auto make = [](const Layout& layout) {
+    auto weight = std::make_shared<Parameter>(Shape{5, 3}, Initializer::normal(1.0));
+    weight->set_name("wte.weight");
+    weight->use = WeightUse::Embedding;
+    weight->is_tied = true;
+    BitMask mask = BitMask::zeros(15);
+    for (const int64_t i : {0, 2, 4, 12, 13}) mask.set(i);
+    weight->set_pattern(Pattern::make(layout, weight->shape(), mask));
+    return weight;
+  };
+  const auto csr = make(csr_layout()), masked = make(masked_layout());
+  Tensor dy = Tensor::empty(Shape{2, 3, 3});
+  for (int64_t i = 0; i < dy.numel(); ++i) dy.mutable_data()[i] = static_cast<float>(i % 5);
+  std::vector<std::vector<float>> outputs;
+  for (const ParameterPtr& weight : {csr, masked}) {
+    for (int pass = 0; pass < 2; ++pass) {
+      const Variable y = embedding(ids(), weight, {.padding_id = 1});
+      outputs.push_back(y.value().to_vector());
+      backward(y, dy);
+    }
+  }
+  EXPECT_EQ(outputs[0], outputs[2]);
+  EXPECT_EQ(csr->compacted(csr->gradient()).to_vector(),
+            masked->compacted(masked->gradient()).to_vector());
+  csr->is_tied = false;
+  EXPECT_THROW(embedding(ids(), csr), Error);
 }
 
 TEST(EmbeddingOp, IdsOutOfRangeAreNamed) {

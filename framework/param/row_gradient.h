@@ -1,0 +1,34 @@
+// RowGradient: a gradient that is zero but in a few rows, of which it holds those alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna {
+
+/// The gradient of a table of which a batch has used a few rows.
+struct RowGradient {
+  std::vector<int64_t> rows = {};  ///< ascending, none twice
+  Tensor values = {};              ///< [rows, columns]
+
+  int64_t bytes() const {
+    return values.bytes() + static_cast<int64_t>(rows.size() * sizeof(int64_t));
+  }
+  /// These rows of it; zeros where it has none. *Requires* that they ascend. *Cost:* O(both).
+  Tensor gathered(std::span<const int64_t> wanted) const;
+  /// Takes values in place of those that it has of these rows, which may be new. *Shapes:* values
+  /// [rows, columns]. *Cost:* O(both).
+  void put(std::vector<int64_t> changed, Tensor changed_values);
+  /// All rows of a table of this shape, zeros where it has none. *Cost:* O(numel).
+  Tensor to_dense(const Shape& shape) const;
+};
+
+/// left += right, row by row; rows that one of them lacks are the other's.
+struct JoinRowGradients {
+  void operator()(RowGradient& left, RowGradient&& right) const;
+};
+
+}  // namespace lacuna
