@@ -34,11 +34,11 @@ struct Gradients {
 };
 
 TEST(CsrPartsTest, TheGradientOfOneTileRunsOnSeveralThreadsByItsRows) {
-  constexpr int64_t kBatch = 530;
+  constexpr int64_t kBatch = 1060;
   const Tensor dy = random_tensor(Shape{kBatch, 384}, "dy").to(Order::BatchSlabs);
-  const Tensor x = random_tensor(Shape{kBatch, 128}, "x").to(Order::BatchSlabs);
+  const Tensor x = random_tensor(Shape{kBatch, 64}, "x").to(Order::BatchSlabs);
   for (const double density : {0.2, 1.0}) {  // of 1, all rows are in one group
-    const CsrStream stream = random_stream(384, 128, density);
+    const CsrStream stream = random_stream(384, 64, density);
     ASSERT_EQ(stream.tiles.size(), 1u);
     const auto gradients = [&](Accumulate accumulate) {
       Gradients g{std::vector<float>(static_cast<size_t>(stream.nnz), 10.0f),
