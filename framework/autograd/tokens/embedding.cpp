@@ -95,7 +95,7 @@ Variable embedding(const IndexTensor& ids, const Variable& weight,
 Variable embedding(const IndexTensor& ids, const ParameterPtr& weight,
                    const EmbeddingOptions& options) {
   require_ids(ids, weight->shape());
-  const Variable values = Variable::of(weight);  // refuses layouts that lack positions
+  const Variable values = Variable::of(weight);  // refuses layouts that do not store every position
   const Variable anchor = weight->trainable ? Variable::leaf(Tensor()) : Variable();
   return record<EmbeddingNode>(looked_up(ids, values.value(), options), {anchor}, ids,
                                weight->shape(), options, std::shared_ptr<GradientSink>(weight));
