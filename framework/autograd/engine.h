@@ -31,8 +31,8 @@ struct NodeRun {
   Shape output_shape;
   int64_t saved_bytes = 0;
   double seconds = 0.0;
-  int64_t conversions = 0;      ///< of activations and gradients from one storage order to another
-  int64_t converted_bytes = 0;  ///< of what came of them
+  int64_t conversions = 0;      ///< of activations and gradients between storage orders
+  int64_t converted_bytes = 0;  ///< bytes of the results
 
   /// "linear     [128, 784], [300, 784], [300] -> [128, 300]   401408 bytes saved   0.412 ms" and,
   /// if there are any, "   2 conversions, 553984 bytes".

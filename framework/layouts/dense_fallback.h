@@ -10,7 +10,7 @@ namespace lacuna {
 
 /// What happens if a layout lacks a product.
 enum class FallbackPolicy {
-  Dense,  ///< the weight is made dense for it, with one notice for each layout and product
+  Dense,  ///< a dense copy of the weight is used, with one notice per layout and product
   Error,  ///< StateError
 };
 

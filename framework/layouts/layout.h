@@ -32,14 +32,14 @@ class PatternIndex {
 struct DerivedValues {
   Tensor array;
   uint64_t version = 0;
-  int form = 0;  ///< which one it is, where the layout derives several
+  int form = 0;  ///< identifies the form, if the layout derives several
 };
 
 /// A weight as the products see it.
 struct WeightView {
   const Pattern& pattern;
   std::span<const float> values;     ///< aligned to the pattern
-  uint64_t version = 0;              ///< another one when the values have changed
+  uint64_t version = 0;              ///< changes whenever the values change
   DerivedValues* derived = nullptr;  ///< null: nothing is kept between products
 };
 

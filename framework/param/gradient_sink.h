@@ -37,8 +37,8 @@ struct WeightReference {
   std::string name;                                  ///< for messages
   PatternPtr pattern;                                ///< of shape [out, in]
   Tensor values;                                     ///< aligned to the pattern
-  std::shared_ptr<GradientSink> sink;                ///< null when no gradient is wanted
-  uint64_t version = 0;                              ///< another one when the values have changed
+  std::shared_ptr<GradientSink> sink;                ///< null: no gradient is needed
+  uint64_t version = 0;                              ///< changes whenever the values change
   std::shared_ptr<DerivedValues> derived = nullptr;  ///< null: nothing is kept between products
 
   WeightView view() const {

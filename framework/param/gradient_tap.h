@@ -7,7 +7,7 @@ namespace lacuna {
 
 /// The destination of a parameter's gradients while a tap is installed.
 enum class GradientRoute {
-  Both,     ///< to the tap, and to the parameter as ever
+  Both,     ///< to the tap, and to the parameter as usual
   TapOnly,  ///< to the tap: the parameter collects none, and who installed it hands the optimizer
             ///< one
 };

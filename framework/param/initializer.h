@@ -16,12 +16,12 @@ struct Initializer {
     Constant,
     Uniform,
     Normal,
-    TruncatedNormal  ///< Normal within 2 spreads of the center, where its deviation is 0.88 spread
+    TruncatedNormal  ///< Normal within 2 spreads of the center; its deviation is 0.88 spread
   };
   /// The connections of a weight [outputs, inputs] for which `spread` was computed, and of which a
   /// pattern leaves a part: each value's spread then grows by √(all / remaining).
   enum class Fan {
-    Fixed,    ///< none: `spread` is that of every value, whatever the pattern
+    Fixed,    ///< none: `spread` applies to all values, for any pattern
     In,       ///< the inputs of the value's output: the nonzeros of its row, at all taps
     InAndOut  ///< these, and the outputs of the value's input: the nonzeros of its column, or, of a
               ///< convolution, of its input channel at all taps

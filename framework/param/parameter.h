@@ -39,7 +39,7 @@ struct ParameterBytes {
   int64_t derived = 0;  ///< copies of the values that the layout keeps
   int64_t gradient = 0;
   int64_t states = 0;  ///< the optimizer's
-  int64_t index = 0;   ///< where the nonzeros are
+  int64_t index = 0;   ///< of the nonzeros' places
   int64_t total() const { return values + derived + gradient + states + index; }
 };
 

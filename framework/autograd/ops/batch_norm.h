@@ -38,8 +38,8 @@ Variable batch_norm(const Variable& x, const Variable& weight, const Variable& b
 
 /// The shards of a batch that are normalized together, and the processes that have the others.
 struct NormShards {
-  std::vector<int64_t> indices;  ///< of the shards here
-  ShardPeers* peers = nullptr;   ///< null: these are all. *Lifetime:* beyond the backward pass
+  std::vector<int64_t> indices;  ///< of this process's shards
+  ShardPeers* peers = nullptr;   ///< null: these are all. *Lifetime:* until after the backward pass
 };
 
 /// Moments over all shards, and the number of values per channel.

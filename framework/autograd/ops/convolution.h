@@ -26,7 +26,7 @@ Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& b
 
 struct Conv1dOptions {
   int64_t stride = 1;
-  int64_t padding = 0;  ///< zeros at either end
+  int64_t padding = 0;  ///< zeros at each end
   int64_t dilation = 1;
   int64_t groups = 1;
 };

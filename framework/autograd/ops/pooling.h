@@ -16,7 +16,7 @@ namespace lacuna {
 Variable max_pool2d(const Variable& x, const Window& window);
 
 struct AvgPoolOptions {
-  bool count_include_pad = true;  ///< divide by the kernel's size at borders too
+  bool count_include_pad = true;  ///< borders also divide by the kernel's size
 };
 /// The mean under the window at each place. *Shapes, errors:* as max_pool2d.
 Variable avg_pool2d(const Variable& x, const Window& window, const AvgPoolOptions& options = {});

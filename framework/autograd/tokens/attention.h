@@ -14,12 +14,12 @@ namespace lacuna {
 struct AttentionOptions {
   int64_t heads = 1;                           ///< h, of queries
   int64_t kv_heads = 0;                        ///< of keys and values, a divisor of h; 0: h
-  bool causal = false;                         ///< a position sees itself and those before it
+  bool causal = false;                         ///< positions see only themselves and earlier ones
   std::optional<double> scale = std::nullopt;  ///< of q · k; default 1/√d
   /// [batch, T]: positions where it is 0 are masked. Undefined: none is.
   IndexTensor key_mask = {};
-  double dropout = 0.0;       ///< probability with which a weight is dropped, in [0, 1)
-  CounterRng rng{0, ""};      ///< of the dropout
+  double dropout = 0.0;       ///< probability of dropping a weight, in [0, 1)
+  CounterRng rng{0, ""};      ///< for dropout
   int64_t first_example = 0;  ///< in its draws: examples of the batch before these (core/shards.h)
 };
 
@@ -45,7 +45,7 @@ Tensor attention_to_seen(const Tensor& qkv, std::span<const float> keys,
 struct RotaryOptions {
   int64_t heads = 1;
   int64_t kv_heads = 0;        ///< 0: heads
-  double base = 10000.0;       ///< θ: pair i turns by base^(−2i/d) a position
+  double base = 10000.0;       ///< θ: pair i rotates by base^(−2i/d) per position
   int64_t first_position = 0;  ///< of the first row, at least 0
 };
 

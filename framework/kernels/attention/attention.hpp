@@ -16,7 +16,7 @@ struct AttentionProblem {
   int64_t heads = 1;          ///< of queries
   int64_t kv_heads = 1;       ///< of keys and values; divides `heads`
   int64_t head_features = 0;  ///< d
-  bool causal = false;        ///< a query sees the keys up to its own position
+  bool causal = false;        ///< only keys up to a query's position are visible
   float scale = 1.0f;         ///< of q · k
   /// [batch, length]: keys where it is 0 are masked; null: none is.
   const int64_t* key_mask = nullptr;
@@ -24,7 +24,7 @@ struct AttentionProblem {
   /// is number key % 2 of block ((example · heads + head) · length + query) · ⌈length/2⌉ + key / 2.
   double dropout = 0.0;
   CounterRng rng{0, ""};
-  int64_t first_example = 0;  ///< in the draws, of a part of a batch: examples that are before it
+  int64_t first_example = 0;  ///< for the draws: number of examples before this part of a batch
 
   int64_t group() const { return heads / kv_heads; }
   int64_t features() const { return (heads + 2 * kv_heads) * head_features; }

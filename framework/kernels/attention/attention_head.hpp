@@ -25,7 +25,7 @@ struct AttentionHead {
   bool causal = false;
   float scale = 1.0f;
   const int64_t* key_mask =
-      nullptr;  ///< [length]: 0 for a key that nobody sees; null: all are seen
+      nullptr;  ///< [length]: 0 at keys that are masked for all queries; null: no mask
 
   double dropout = 0.0;
   const CounterRng* rng = nullptr;
@@ -78,7 +78,7 @@ struct AttentionBackward {
   ConstLanes q = {}, k = {}, v = {}, y = {}, dy = {};
   const float* lse = nullptr;
   Lanes dq = {}, dk = {}, dv = {};
-  bool adds = false;  ///< dk and dv are added to: another query head has written them
+  bool adds = false;  ///< adds to dk and dv, which another query head has written
   Transposition transpose = nullptr;
   AskedAhead* ahead = nullptr;
 };

@@ -42,7 +42,7 @@ struct BlockTransposed {
   static constexpr int64_t kAhead = 8;
 
   CsrStream cells;         ///< of the transposed matrix of cells
-  Array<uint32_t> source;  ///< of each of its cells, the place in the stream; kAhead more
+  Array<uint32_t> source;  ///< for each of its cells, the place in the stream; kAhead more
   int64_t bytes() const;
 };
 BlockTransposed block_transposed(const BlockStream& stream);

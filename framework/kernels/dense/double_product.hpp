@@ -17,7 +17,7 @@ struct DoubleProduct {
   double alpha = 1.0;
   const double* a = nullptr;
   const double* b = nullptr;
-  double* c = nullptr;  ///< no part of A or B
+  double* c = nullptr;  ///< must not overlap A or B
   int64_t lda = 0, ldb = 0, ldc = 0;
 };
 
