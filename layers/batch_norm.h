@@ -21,9 +21,9 @@ class BatchNorm final : public Module, public BatchUser {
   struct Options {
     int64_t channels = 0;
     double eps = 1e-5;                ///< added to the variance
-    double momentum = 0.1;            ///< of what a batch's moments count in the running ones
+    double momentum = 0.1;            ///< weight of a batch's moments in the running ones
     bool affine = true;               ///< with weight and bias; else 1 and 0
-    bool track_running_stats = true;  ///< without, evaluation uses the batch's moments too
+    bool track_running_stats = true;  ///< if false, evaluation uses the batch's moments too
   };
 
   /// *Errors:* ConfigError unless channels is at least 1, eps above 0 and momentum in [0, 1].

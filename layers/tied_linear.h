@@ -19,7 +19,7 @@ namespace lacuna {
 class TiedLinear final : public Module, public RowByRow, public TiedWeight {
  public:
   struct Options {
-    ParameterPtr weight = {};  ///< of a layer that lives as long as this one is used
+    ParameterPtr weight = {};  ///< of another layer, which must outlive the use of this one
     bool bias = true;
   };
 

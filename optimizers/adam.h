@@ -12,8 +12,8 @@ struct AdamCoefficients;
 
 /// Where weight decay is added.
 enum class AdamDecay {
-  Gradient,   ///< the gradient: L2
-  Decoupled,  ///< the values, which shrink by lr · weight_decay before Adam's step
+  Gradient,   ///< to the gradient: L2
+  Decoupled,  ///< to the values, which shrink by lr · weight_decay before Adam's step
 };
 
 /// Options as in torch.optim.Adam and torch.optim.AdamW; OptimizerOptions documents fields that all
@@ -29,7 +29,7 @@ struct AdamFields {
   std::optional<double> clip_norm = std::nullopt;
   std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
-  RegrownWeights regrown = {};  ///< of weights that sparsity algorithms grow
+  RegrownWeights regrown = {};  ///< for weights that sparsity algorithms grow
 };
 using AdamOptions = AdamFields<AdamDecay::Gradient>;
 using AdamWOptions = AdamFields<AdamDecay::Decoupled>;

@@ -46,17 +46,17 @@ struct ParameterGroup {
   /// Globs over full dotted names, as in "*.bias". A parameter belongs to the first group that
   /// matches it; those that none matches form the default group.
   std::vector<std::string> params = {};
-  std::optional<Schedule> lr = std::nullopt;          ///< the optimizer's own where absent
-  std::optional<double> weight_decay = std::nullopt;  ///< the optimizer's own where absent
+  std::optional<Schedule> lr = std::nullopt;          ///< absent: the optimizer's
+  std::optional<double> weight_decay = std::nullopt;  ///< absent: the optimizer's
 };
 
 /// The form of an optimizer's step. It determines how rates for one size of a network are converted
 /// to another size (Optimizer::set_factors).
 enum class UpdateRule {
-  Other,          ///< nothing is known of it
+  Other,          ///< unknown
   Gradient,       ///< lr · (gradient + weight_decay · w), or a running mean of it: sgd
   Adam,           ///< the same, divided by its own size
-  DecoupledAdam,  ///< that of the gradient alone, and lr · weight_decay · w
+  DecoupledAdam,  ///< Adam of the gradient alone, and lr · weight_decay · w
 };
 
 /// Factors of one parameter for the values of the options.
@@ -70,7 +70,7 @@ struct UpdateFactors {
 /// The options that all optimizers share. Each optimizer's options struct has fields of these
 /// names, with defaults of its own.
 struct OptimizerOptions {
-  Schedule lr;                ///< learning rate, at least 0, over the steps done so far
+  Schedule lr;                ///< learning rate, at least 0, as a function of the steps done
   double weight_decay = 0.0;  ///< at least 0
   /// Steps over which the learning rate rises: it is multiplied by min(1, (steps done + 1)/warmup).
   int64_t warmup = 0;
@@ -172,7 +172,7 @@ class Optimizer {
     double learning_rate;
     double weight_decay;
     double eps_factor;  ///< for the small number of a divisor, if there is one
-    int64_t step;  ///< how many times this parameter has been updated, this time included: from 1
+    int64_t step;       ///< number of updates of this parameter, including this one: from 1
     /// Number of updates of each element since it was grown, without this one, up to `most_age`;
     /// `update` must increment it. Empty if `most_age` is 0.
     std::span<uint16_t> ages = {};

@@ -37,8 +37,8 @@ class AgeTables {
   /// The largest age that is kept; 0: no ages are kept.
   int64_t size() const { return static_cast<int64_t>(step_scales.size()); }
 
-  std::vector<float> step_scales;  ///< by age: warmup, and 1 / (1 − β₁ᵗ) with ages of their own
-  std::vector<float> root_scales;  ///< by age: 1 / √(1 − β₂ᵗ); empty where ages are shared
+  std::vector<float> step_scales;  ///< by age: warmup, and 1 / (1 − β₁ᵗ) with own ages
+  std::vector<float> root_scales;  ///< by age: 1 / √(1 − β₂ᵗ); empty with shared ages
 };
 
 }  // namespace lacuna

@@ -12,7 +12,7 @@ struct SgdOptions {
   Schedule lr;  ///< required
   /// Share of the last step's direction that is kept, at least 0. 0: no state is kept.
   double momentum = 0.0;
-  double dampening = 0.0;  ///< how much less than whole a gradient enters the momentum
+  double dampening = 0.0;  ///< the part of a gradient that does not enter the momentum
   double weight_decay = 0.0;
   /// Uses the gradient after the momentum's part of the step (Nesterov). Requires momentum > 0 and
   /// dampening = 0.

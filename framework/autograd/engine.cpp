@@ -1,6 +1,6 @@
-// Nodes are run in the reverse order of their creation. An operation is created after those that
-// made its inputs, so when a node's turn comes all of its output's users have run and its gradient
-// is complete. No recursion: a map ordered by sequence is the work list.
+// Nodes run in the reverse order of their creation. An operation is created after the operations
+// that made its inputs, so before a node runs, all users of its output have run and its gradient is
+// complete. No recursion: the work list is a map ordered by sequence.
 #include "lacuna/framework/autograd/engine.h"
 
 #include <fmt/core.h>
@@ -49,15 +49,15 @@ void deliver(const Variable& input, const Tensor& gradient, WorkList& work) {
   }
 }
 
-// Hands over what the first input's other users have left of its gradient, where the node can add
-// to it.
+// Gives the node the gradient that the other users of its first input have left, if the node can
+// add to it.
 void give_earlier(Node& node, WorkList& work) {
   if (!node.adds_to_first() || !node.needs(0)) return;
   const Variable& input = node.inputs()[0];
   const auto& creator = input.creator();
   const auto found = creator == nullptr ? work.end() : work.find(creator->sequence());
   if (found == work.end() || !found->second.gradient.defined()) return;
-  if (found->second.gradient.shape() != input.shape()) return;  // an error that is found later
+  if (found->second.gradient.shape() != input.shape()) return;  // an error that is reported later
   if (found->second.second.defined()) found->second.join();
   node.give_earlier(std::exchange(found->second.gradient, Tensor()));
 }

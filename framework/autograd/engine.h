@@ -11,17 +11,17 @@
 
 namespace lacuna {
 
-/// Computes the gradients of a scalar with respect to all leaves it depends on, and adds them to
-/// what the leaves have collected. The graph is freed on the way: it can be run once.
-/// *Errors:* ShapeError unless `loss` has one element; StateError when it depends on no leaf or its
-/// graph has been freed.
+/// Computes the gradients of a scalar with respect to all leaves that it depends on, and adds them
+/// to the leaves' gradients. The graph is freed meanwhile, so it can be run only once. *Errors:*
+/// ShapeError unless `loss` has one element; StateError if it depends on no leaf or its graph has
+/// been freed.
 void backward(const Variable& loss);
 /// Computes the gradients of all leaves from a given gradient of `output`. *Errors:* as above, and
 /// ShapeError when the shapes differ.
 void backward(const Variable& output, const Tensor& grad_output);
-/// Computes them from gradients of several outputs at once, as of the losses of a batch's shards:
-/// nodes run in the reverse order of their creation, whichever output they belong to. *Errors:* as
-/// above, for each output.
+/// Computes gradients from those of several outputs at once, such as the losses of a batch's
+/// shards: nodes run in the reverse order of their creation, whichever output they belong to.
+/// *Errors:* as above, for each output.
 void backward(std::span<const Variable> outputs, std::span<const Tensor> grad_outputs);
 
 /// What the engine reports about a node that it has run.
@@ -31,15 +31,15 @@ struct NodeRun {
   Shape output_shape;
   int64_t saved_bytes = 0;
   double seconds = 0.0;
-  int64_t conversions = 0;      ///< of activations and gradients from one storage order to another
-  int64_t converted_bytes = 0;  ///< of what came of them
+  int64_t conversions = 0;      ///< of activations and gradients between storage orders
+  int64_t converted_bytes = 0;  ///< bytes of the results
 
-  /// "linear     [128, 784], [300, 784], [300] -> [128, 300]   401408 bytes saved   0.412 ms", and
-  /// where there are such "   2 conversions, 553984 bytes".
+  /// "linear     [128, 784], [300, 784], [300] -> [128, 300]   401408 bytes saved   0.412 ms" and,
+  /// if there are any, "   2 conversions, 553984 bytes".
   std::string to_string() const;
 };
 
-/// While it lives, the engine reports every node it runs in this thread: the debug switch.
+/// While it exists, the engine reports every node that it runs in this thread, for debugging.
 class BackwardTrace {
  public:
   explicit BackwardTrace(std::function<void(const NodeRun&)> sink);

@@ -1,5 +1,5 @@
-// LayerSpan: a module's forward pass, for a profiler, which finds by its places the module that an
-// operation of the backward pass belongs to.
+// LayerSpan marks a module's forward pass, so that a profiler can assign operations of the backward
+// pass to modules by their places.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace lacuna {
 
-/// The module of that path is under way while it lives. A profiler costs places in the order of
-/// nodes, which changes no order among them.
+/// While it exists, the module of this path is running. A profiler reserves places in the order of
+/// nodes, which does not change the order of the nodes.
 class LayerSpan {
  public:
   explicit LayerSpan(std::string_view path) : sink_(profile_sink()) {

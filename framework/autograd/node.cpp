@@ -31,8 +31,8 @@ NodePlace::NodePlace(uint64_t place) { reserved = place; }
 NodePlace::~NodePlace() { reserved.reset(); }
 
 Node::~Node() {
-  // A long chain must not be destroyed by recursion, one stack frame per operation: nodes that die
-  // here hand their inputs to a list that the outermost destructor empties.
+  // A long chain must not be destroyed by recursion, with one stack frame per operation: nodes
+  // destroyed here move their inputs to a list that the outermost destructor empties.
   static thread_local std::vector<Variable>* pending = nullptr;
   if (pending != nullptr) {
     for (Variable& input : inputs_) pending->push_back(std::move(input));

@@ -11,7 +11,7 @@ struct Variable::State {
   Tensor value;
   std::shared_ptr<const NmValue> nm;
   std::shared_ptr<DeferredValue> deferred;
-  bool is_recorded = true;  // whether operations recorded where it was deferred
+  bool is_recorded = true;  // whether operations were recorded when it was deferred
   Shape shape;
   std::shared_ptr<Node> creator;
   std::shared_ptr<GradientSink> sink;
@@ -23,7 +23,7 @@ namespace {
 
 thread_local bool recording = true;
 
-// While it lives, operations record or do not.
+// While it exists, operations are recorded, or are not.
 class Recording {
  public:
   explicit Recording(bool on) : saved_(std::exchange(recording, on)) {}
@@ -81,7 +81,7 @@ Variable Variable::deferred(const Shape& shape, std::shared_ptr<DeferredValue> v
 
 const std::shared_ptr<DeferredValue>& Variable::deferred_value() const {
   static const std::shared_ptr<DeferredValue> none;
-  // What joins it would record as it is now.
+  // A fused operation would be recorded according to the current setting.
   return defined() && state_->is_recorded == recording ? state_->deferred : none;
 }
 

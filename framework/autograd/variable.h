@@ -1,4 +1,4 @@
-// Variable: a tensor that remembers which operation made it, so that backward can find its way.
+// Variable: a tensor that remembers the operation that made it, for the backward pass.
 #pragma once
 
 #include <memory>
@@ -15,21 +15,21 @@ struct NmValue;
 /// A value in the computation. Copies are handles to the same value and gradient.
 class Variable {
  public:
-  /// Undefined: stands for an argument that is not given (a linear layer without bias).
+  /// Undefined: represents an argument that is not given (a linear layer without bias).
   Variable() = default;
   /// A constant: no gradient is computed for it.
   Variable(Tensor value);  // NOLINT: a tensor is usable wherever a variable is
   /// A leaf whose gradient is kept in `gradient()`, adding up over several backward calls.
   static Variable leaf(Tensor value);
-  /// A leaf whose gradient goes to the parameter, or a constant where that is frozen. The value is
-  /// the parameter's, in its logical shape. *Errors:* StateError when the parameter's layout does
-  /// not store every position.
+  /// A leaf whose gradient goes to the parameter, or a constant if it is frozen. The value is the
+  /// parameter's, in its logical shape. *Errors:* StateError if the parameter's layout does not
+  /// store every position.
   static Variable of(const ParameterPtr& parameter);
   /// The output of an operation.
   static Variable output(Tensor value, std::shared_ptr<Node> creator);
 
-  /// A value of that shape that is computed when somebody asks for it or its graph, and not at all
-  /// where those who use it fuse it into what they compute.
+  /// A value of that shape that is computed when it or its graph is needed, and never if its users
+  /// fuse it into their own computation.
   static Variable deferred(const Shape& shape, std::shared_ptr<DeferredValue> value);
 
   bool defined() const { return state_ != nullptr; }
@@ -39,10 +39,10 @@ class Variable {
   /// A leaf that collects a gradient.
   bool is_leaf() const;
 
-  /// What the value will be computed from; null once it has been, and where it never was deferred.
+  /// The object that will compute the value; null if it is computed, or was never deferred.
   const std::shared_ptr<DeferredValue>& deferred_value() const;
 
-  /// The value as an N:M matrix too, if the operation that made it has one; else null.
+  /// The value as an N:M matrix, if its operation has one; else null.
   const std::shared_ptr<const NmValue>& nm() const;
   /// Attaches the N:M form of the value; called by operations that produce one (keep_nm).
   /// *Requires* the matrix to hold the value.
@@ -54,8 +54,8 @@ class Variable {
   /// Adds to what the leaf (or its parameter) has collected. Called by the engine.
   void accumulate_gradient(const Tensor& gradient) const;
 
-  /// This variable of the graph without its value: what a node remembers of its inputs. A leaf
-  /// stays as it is.
+  /// This variable of the graph without its value, as nodes keep their inputs. A leaf does not
+  /// change.
   Variable without_value() const;
 
   /// The node that made it; null for constants and leaves.
@@ -68,8 +68,8 @@ class Variable {
   std::shared_ptr<State> state_;
 };
 
-/// A value that is not there yet. Operations that can take it into their own pass know its class by
-/// a dynamic cast; for all others it is computed.
+/// A value that is not computed yet. Operations that can fuse it identify its class by a dynamic
+/// cast; for all others it is computed.
 class DeferredValue {
  public:
   virtual ~DeferredValue() = default;
@@ -80,7 +80,7 @@ class DeferredValue {
 /// Whether operations record nodes in this thread.
 bool grad_enabled();
 
-/// While it lives, operations in this thread record nothing: for evaluation.
+/// While it exists, operations in this thread record nothing: for evaluation.
 class NoGrad {
  public:
   NoGrad();

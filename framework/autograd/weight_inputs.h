@@ -1,4 +1,4 @@
-// WatchWeightInputs: sees what a forward pass multiplies weights with.
+// WatchWeightInputs: observes the inputs of products with weights in a forward pass.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace lacuna {
 
-/// Is shown a weight and its input before `linear`, `conv2d` and `conv1d` multiply them.
-/// *Shapes:* input [..., in] of a linear product, where `convolution` is null, and images (of
-/// conv1d: sequences) of a convolution. What it throws ends the forward pass.
+/// Receives a weight and its input before `linear`, `conv2d` and `conv1d` multiply them. *Shapes:*
+/// input [..., in] for a linear product, where `convolution` is null, and images (for conv1d:
+/// sequences) for a convolution. An exception from it ends the forward pass.
 using WeightInputWatcher = std::function<void(const ParameterPtr& weight, const Variable& input,
                                               const ConvolutionShape* convolution)>;
 
-/// While it lives, products of parameters in this thread show their inputs, as they are after all
-/// transforms of modules. The innermost scope counts alone.
+/// While it exists, products of parameters in this thread report their inputs, after all transforms
+/// of modules. Only the innermost scope counts.
 class WatchWeightInputs {
  public:
   explicit WatchWeightInputs(WeightInputWatcher watcher);

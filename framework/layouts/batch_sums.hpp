@@ -1,4 +1,4 @@
-// The sums of an output gradient over its batch, which some weight gradients come by on the way.
+// Sums of an output gradient over its batch, which some weight gradients compute in the same pass.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,22 @@
 
 namespace lacuna {
 
-/// While it lives, products that this thread computes from that output gradient may leave its sums
-/// here: a bias's gradient then costs no pass of its own. Who asks sums up by himself where nobody
-/// has.
+/// While it exists, products that this thread computes from that output gradient may leave its sums
+/// here, so that a bias's gradient needs no separate pass. If no product did, the caller computes
+/// the sums itself.
 class BatchSums {
  public:
-  /// *Shapes:* dy [..., features], or images [batch, features, ...]. Undefined: nothing is asked
-  /// for.
+  /// *Shapes:* dy [..., features], or images [batch, features, ...]. Undefined: no sums are
+  /// requested.
   BatchSums(Tensor dy, int64_t features);
   ~BatchSums();
   BatchSums(const BatchSums&) = delete;
   BatchSums& operator=(const BatchSums&) = delete;
 
-  /// Where Σ dy over the batch is to be written, [features], if somebody asks for it; else null.
-  /// Who gets it must write it.
+  /// Where Σ dy over the batch must be written, [features], if it is requested; else null. The
+  /// caller must then write it.
   static float* claim(const Tensor& dy);
-  /// The sums; undefined where nobody has made them.
+  /// The sums; undefined if no product computed them.
   const Tensor& made() const { return sums_; }
 
  private:

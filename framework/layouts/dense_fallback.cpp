@@ -26,7 +26,7 @@ Fallback& fallback() {
   return state;
 }
 
-/// The weight as a dense one.
+/// A dense copy of the weight.
 struct DenseCopy {
   explicit DenseCopy(const WeightView& weight)
       : pattern(Pattern::dense(weight.pattern.shape())),
@@ -39,7 +39,7 @@ struct DenseCopy {
   Tensor values;
 };
 
-// The pattern's part of a gradient.
+// Selects the pattern's part of a gradient.
 void take_from_dense(const Pattern& pattern, const Tensor& dense, Accumulate accumulate,
                      std::span<float> gradient) {
   if (accumulate == Accumulate::No) {

@@ -1,4 +1,4 @@
-// DenseFallbackLayout: a base for layouts that do not have all three products.
+// DenseFallbackLayout: a base class for layouts that lack some of the three products.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@ namespace lacuna {
 
 /// What happens if a layout lacks a product.
 enum class FallbackPolicy {
-  Dense,  ///< the weight is made dense for it, with one notice for each layout and product
+  Dense,  ///< a dense copy of the weight is used, with one notice per layout and product
   Error,  ///< StateError
 };
 
-/// For the whole program; Dense at first.
+/// For the whole program; initially Dense.
 void set_fallback_policy(FallbackPolicy policy);
 /// The receiver of the warning; by default the standard error output.
 void set_fallback_notice(std::function<void(const std::string&)> notice);
 
 /// Computes every product with a dense copy of the weight: O(numel) time and memory each. A layout
-/// derives from it and overrides those that it has.
+/// derives from it and overrides the products that it has.
 class DenseFallbackLayout : public Layout {
  public:
   /// *Errors:* StateError under FallbackPolicy::Error.

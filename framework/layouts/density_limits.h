@@ -1,4 +1,4 @@
-// DensityLimits: up to which density compressed layouts are the faster ones, weight by weight.
+// DensityLimits: the densities below which compressed layouts are faster, for each weight.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace lacuna {
 
-/// Whose limit it is.
+/// The weight, layout and lifetime of a limit.
 struct DensityLimitKey {
   std::string parameter;       ///< its full name
   std::string layout = "csr";  ///< the compressed alternative to masked
   PatternLifetime lifetime = PatternLifetime::ManySteps;
 
-  /// "fc1.weight", for other layouts than csr "fc1.weight in nm 2:4", and of patterns for one step
-  /// "fc1.weight in csr, for one step": as `csr_up_to` has it in configurations.
+  /// "fc1.weight"; for layouts other than csr "fc1.weight in nm 2:4"; for patterns for one step
+  /// "fc1.weight in csr, for one step": the keys of `csr_up_to` in configurations.
   std::string to_string() const;
   static DensityLimitKey parse(std::string_view text);
   friend bool operator==(const DensityLimitKey&, const DensityLimitKey&) = default;

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kLargestSide = 32;
 constexpr double kLeastFilled = 0.95;
 
-// A mask with the taps of a convolution one matrix below the other.
+// A mask whose taps (for a convolution) are stacked as matrices.
 class Grid {
  public:
   Grid(const Shape& shape, const BitMask& mask)
@@ -28,12 +28,12 @@ class Grid {
       bytes_[static_cast<size_t>((tap * rows_ + row) * columns_ + column)] = 1;
     });
   }
-  int64_t rows() const { return rows_; }  // of a tap
+  int64_t rows() const { return rows_; }  // per tap
   int64_t columns() const { return columns_; }
   int64_t all_rows() const { return rows_ * taps_; }
   const uint8_t* row(int64_t r) const { return bytes_.data() + r * columns_; }
 
-  // Whether rows in aligned groups are the same.
+  // Whether rows in aligned groups are equal.
   bool shares_rows(int64_t group) const {
     if (rows_ % group != 0) return false;
     for (int64_t r = 0; r < all_rows(); ++r) {
@@ -52,7 +52,7 @@ class Grid {
     }
     return true;
   }
-  // The most positions of a cell of m columns.
+  // The largest number of positions in a cell of m columns.
   int fullest_cell(int m) const {
     int most = 0;
     for (int64_t r = 0; r < all_rows(); ++r) {
@@ -64,7 +64,7 @@ class Grid {
     }
     return most;
   }
-  // Whether no column of a tile of 4 × 4 has more than two.
+  // Whether every column of every tile of 4 × 4 has at most two.
   bool is_transposable() const {
     if (rows_ % 4 != 0) return false;
     for (int64_t r = 0; r < all_rows(); r += 4) {

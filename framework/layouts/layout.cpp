@@ -1,4 +1,4 @@
-// What a layout does where it has nothing better.
+// The default implementations of a layout.
 #include "lacuna/framework/layouts/layout.h"
 
 #include "lacuna/framework/layouts/pattern.h"

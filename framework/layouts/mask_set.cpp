@@ -25,7 +25,7 @@ DeadLines dead_lines_of(const Positions& positions, int64_t taps) {
   const int64_t channels = positions.columns() / taps;
   std::vector<char> alive(static_cast<size_t>(channels));
   DeadLines dead{.columns = channels};
-  // Mostly few rows use all columns.
+  // Usually a few rows already use all columns.
   for (int64_t r = 0; r < positions.rows() && dead.columns > 0; ++r) {
     for (const uint32_t column : positions.row(r)) {
       char& channel = alive[taps == 1 ? column : static_cast<size_t>(column / taps)];
@@ -37,7 +37,7 @@ DeadLines dead_lines_of(const Positions& positions, int64_t taps) {
   return dead;
 }
 
-// Groups of `taps` bits of which none is set.
+// Counts groups of `taps` bits of which none is set.
 int64_t count_empty(std::span<const uint64_t> words, int64_t groups, int64_t taps) {
   int64_t empty = 0;
   for (int64_t group = 0; group < groups; ++group) {

@@ -60,13 +60,13 @@ BitMask Pattern::mask() const {
   return positions().to_mask();
 }
 
-// Layouts move floats between storage and elements; here they move the bits of integers, which
-// copying does not change.
+// Layouts copy floats between storage and elements; here the floats hold the bits of integers,
+// which copying does not change.
 PatternMove::PatternMove(const Pattern& from, const Pattern& to, const Positions& present,
                          const Positions& positions)
     : shape_(to.stores_every_position() ? to.shape() : Shape{to.stored_size()}),
       source_(static_cast<size_t>(to.stored_size())) {
-  Array<float> numbers(static_cast<size_t>(from.nnz()));  // 1 + where an element is stored, as bits
+  Array<float> numbers(static_cast<size_t>(from.nnz()));  // 1 + an element's stored place, as bits
   {
     Array<float> stored(static_cast<size_t>(from.stored_size()));
     for (size_t i = 0; i < stored.size(); ++i) {
@@ -100,12 +100,12 @@ Tensor PatternMove::operator()(const Tensor& array) const {
   float* into = moved.mutable_storage().data();
   const auto source_of = [&](size_t i) { return std::bit_cast<uint32_t>(source_[i]); };
   for (size_t begin = 0; begin < source_.size(); begin += kBlock) {
-    // Rows follow each other in another order than in the old array, which the processor does not
-    // foresee.
+    // Rows are ordered differently than in the old array, so the hardware does not prefetch
+    // them.
     if (begin + kAhead < source_.size()) __builtin_prefetch(from + source_of(begin + kAhead));
     for (size_t i = begin, end = std::min(begin + kBlock, source_.size()); i < end; ++i) {
       const uint32_t source = source_of(i);
-      // A third of the branches "is it new?" would be mispredicted: 20 times the rest's time.
+      // A third of the branches "is it new?" would be mispredicted: 20 times the other cost.
       const uint32_t is_old = source == 0 ? 0 : 1;
       const auto bits = std::bit_cast<uint32_t>(from[source - is_old]);
       into[i] = std::bit_cast<float>(bits & (0u - is_old));

@@ -1,4 +1,4 @@
-// Pattern: which positions of a weight exist. Immutable and shared.
+// Pattern: the positions of a weight that exist. Immutable and shared.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace lacuna {
 class Pattern;
 using PatternPtr = std::shared_ptr<const Pattern>;
 
-/// How long a weight has a pattern. one that is rechosen from a dense master weight at each
-/// step gets a dense gradient, and nothing that takes long to make of it pays.
+/// How long a weight keeps a pattern. If it is rechosen from a dense master weight at each step,
+/// the weight gets a dense gradient, and derived data that takes long to build does not pay.
 enum class PatternLifetime { ManySteps, OneStep };
 
 /// The positions of a weight that are stored and trained, with the layout that stores them.
@@ -23,12 +23,12 @@ class Pattern {
  public:
   /// Every position.
   static PatternPtr dense(const Shape& shape);
-  /// The positions whose bit is set. *Errors:* ShapeError when the sizes differ.
+  /// The positions whose bits are set. *Errors:* ShapeError if the sizes differ.
   static PatternPtr masked(const Shape& shape, const BitMask& mask);
-  /// Positions in any layout. *Errors:* ShapeError when they are of another shape.
+  /// Positions in any layout. *Errors:* ShapeError if they have another shape.
   static PatternPtr make(const Layout& layout, const Shape& shape, const Positions& positions,
                          PatternLifetime lifetime = PatternLifetime::ManySteps);
-  /// The positions whose bit is set, in any layout. *Errors:* ShapeError when the sizes differ.
+  /// The positions whose bits are set, in any layout. *Errors:* ShapeError if the sizes differ.
   static PatternPtr make(const Layout& layout, const Shape& shape, const BitMask& mask,
                          PatternLifetime lifetime = PatternLifetime::ManySteps);
   /// This pattern with another lifetime; the index is shared.
@@ -47,8 +47,8 @@ class Pattern {
   Shape stored_shape() const { return stores_every_position() ? shape_ : Shape{stored_size()}; }
 
   bool is_dense() const { return layout_ == &dense_layout(); }
-  /// Whether arrays aligned to it have the logical shape; otherwise they hold the nonzeros alone,
-  /// in the layout's order.
+  /// Whether arrays aligned to it have the logical shape; otherwise they hold only the nonzeros, in
+  /// the layout's order.
   bool stores_every_position() const { return is_dense() || layout_ == &masked_layout(); }
   /// Whether it was made from the other one by `with_lifetime`, so that arrays fit both.
   bool stores_as(const Pattern& other) const {
@@ -56,13 +56,13 @@ class Pattern {
   }
   /// *Cost:* O(nnz).
   Positions positions() const { return layout_->positions(*this); }
-  /// *Errors:* StateError when the pattern is dense and has none. *Memory:* a bit a position.
+  /// *Errors:* StateError if the pattern is dense and has none. *Memory:* one bit per position.
   BitMask mask() const;
   /// Bytes of the index data.
   int64_t index_bytes() const { return index_ == nullptr ? 0 : index_->bytes(); }
-  /// What the layout keeps; null when it keeps nothing.
+  /// The layout's index; null if it has none.
   const PatternIndex* index() const { return index_.get(); }
-  /// The index as the type that the pattern's layout makes. *Errors:* StateError when it is none.
+  /// The index as the type that the layout makes. *Errors:* StateError if it has another type.
   template <class Index>
   const Index& index_as() const {
     const auto* typed = dynamic_cast<const Index*>(index());
@@ -84,22 +84,22 @@ class Pattern {
   PatternLifetime lifetime_;
 };
 
-/// Moves arrays that are aligned to one pattern to another's alignment: positions in both keep what
-/// they have, others are zero. Worked out once for all arrays of a parameter.
+/// Moves arrays aligned to one pattern to another's alignment: positions in both keep their
+/// elements, others are zero. Computed once for all arrays of a parameter.
 class PatternMove {
  public:
-  /// `present` and `positions` are those of `from` and of `to`. *Cost:* O(stored); 4 bytes for each
-  /// element stored in `to`, and 8 for each of either while it is made.
+  /// `present` and `positions` are those of `from` and `to`. *Cost:* O(stored); 4 bytes for each
+  /// element stored in `to`, and temporarily 8 for each element of either.
   PatternMove(const Pattern& from, const Pattern& to, const Positions& present,
               const Positions& positions);
   Tensor operator()(const Tensor& array) const;
-  /// Positions that are in both.
+  /// The number of positions in both.
   int64_t kept() const { return kept_; }
 
  private:
   int64_t kept_ = 0;
   Shape shape_;          // of moved arrays
-  Array<float> source_;  // of each new element: 1 + where it is in the old array, or 0, as bits
+  Array<float> source_;  // for each new element: 1 + its place in the old array, or 0, as bits
 };
 
 }  // namespace lacuna

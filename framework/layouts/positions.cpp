@@ -18,7 +18,7 @@ Positions::Positions(const Shape& shape)
 
 namespace {
 
-// Whether columns ascend and are below `end`. Compared all, without a branch on each.
+// Whether columns ascend and are below `end`. All are compared, without branches.
 bool ascends(std::span<const uint32_t> columns, int64_t end) {
   if (columns.empty()) return true;
   uint32_t falls = 0;
@@ -119,7 +119,7 @@ bool Positions::contains(int64_t flat) const {
 
 namespace {
 
-// The rows' beginnings and the columns of ascending flat indices.
+// The beginnings of the rows and the columns of ascending flat indices.
 void split_rows(std::span<const int64_t> flat, int64_t columns, std::vector<int64_t>& row_begin,
                 Array<uint32_t>& column) {
   size_t i = 0;
@@ -131,7 +131,7 @@ void split_rows(std::span<const int64_t> flat, int64_t columns, std::vector<int6
   }
 }
 
-// The same of flat indices in any order: a counting sort by row, then each row's few.
+// The same for flat indices in any order: a counting sort by row, then a sort within each row.
 void sort_by_row(std::span<const int64_t> flat, int64_t columns, std::vector<int64_t>& row_begin,
                  Array<uint32_t>& column) {
   for (const int64_t i : flat) ++row_begin[static_cast<size_t>(i / columns) + 1];
@@ -148,7 +148,7 @@ void sort_by_row(std::span<const int64_t> flat, int64_t columns, std::vector<int
   }
 }
 
-// Two ascending rows without a common column, without a branch on which comes first.
+// Merges two ascending rows without a common column; the order of two columns takes no branch.
 void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, uint32_t* into) {
   size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
@@ -161,13 +161,13 @@ void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, uint32
   std::copy(b.begin() + static_cast<int64_t>(j), b.end(), into);
 }
 
-// The same by a bit for each column, all zero before and after: a merge's steps wait for each
-// other's comparisons.
+// The same with one bit per column, all zero before and after: the steps of a merge would wait for
+// each other's comparisons.
 void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, std::span<uint64_t> words,
                 uint32_t* into) {
   uint32_t word = 0;
   uint64_t bits = 0;
-  for (const uint32_t c : a) {  // written at each step, and never read: no branch, no waiting
+  for (const uint32_t c : a) {  // written at each step, never read: no branch, no dependency
     bits = (c >> 6 == word ? bits : 0) | uint64_t{1} << (c & 63);
     word = c >> 6;
     words[word] = bits;
@@ -180,7 +180,7 @@ void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, std::s
 }  // namespace
 
 Positions Positions::with(std::span<const int64_t> flat) const {
-  constexpr size_t kColumnsForBits = 16;  // a position, at most
+  constexpr size_t kColumnsForBits = 16;  // per position, at most
   const int64_t numel = rows() * columns_of_shape_;
   bool is_sorted = true, is_outside = false;
   for (size_t i = 0; i < flat.size(); ++i) {

@@ -1,4 +1,4 @@
-// Positions: which elements of a matrix exist, row by row: what compressed patterns are made from.
+// Positions: the existing elements of a matrix, row by row, the basis of compressed patterns.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 namespace lacuna {
 
 /// A set of positions of a shape, ascending by flat index. Dimension 0 of the shape is the rows,
-/// all others together are the columns. *Memory:* 4 bytes a position and 8 a row.
+/// all others together are the columns. *Memory:* 4 bytes per position and 8 per row.
 class Positions {
  public:
   /// The empty set of a 0 × 0 matrix.
   Positions() : Positions(Shape{0, 0}) {}
   /// The empty set of this shape.
   explicit Positions(const Shape& shape);
-  /// Columns of row r: columns[row_begin[r]] … columns[row_begin[r+1] − 1], ascending.
-  /// *Errors:* ShapeError when they do not fit the shape, or do not ascend.
+  /// Columns of row r: columns[row_begin[r]] … columns[row_begin[r+1] − 1], ascending. *Errors:*
+  /// ShapeError if they do not fit the shape, or do not ascend.
   Positions(const Shape& shape, std::vector<int64_t> row_begin, Array<uint32_t> columns);
   Positions(const Shape& shape, std::vector<int64_t> row_begin, std::span<const uint32_t> columns);
-  /// *Errors:* ShapeError when the mask has another size than the shape.
+  /// *Errors:* ShapeError if the mask has another size than the shape.
   static Positions of(const Shape& shape, const BitMask& mask);
   /// From flat indices, ascending. *Errors:* as above.
   static Positions of(const Shape& shape, std::span<const int64_t> flat);
@@ -50,17 +50,17 @@ class Positions {
       for (const uint32_t c : row(r)) visit(r * columns_of_shape_ + c);
     }
   }
-  /// Calls `visit(word, bits)` with the positions as bits of a mask's 64-bit words, ascending, and
-  /// without the words that have none; a word that two rows share comes twice.
+  /// Calls `visit(word, bits)` with the positions as bits of a mask's 64-bit words, ascending,
+  /// without empty words; a word that two rows share is visited twice.
   template <class Visit>
   void for_each_word(Visit&& visit) const;
-  /// Whether a position is one of them. *Cost:* O(log of the row's count).
+  /// Whether a position is in the set. *Cost:* O(log of the row's count).
   bool contains(int64_t flat) const;
-  /// Those that `keep(place)` accepts; places count from 0, ascending by flat index.
+  /// The positions that `keep(place)` accepts; places count from 0, ascending by flat index.
   template <class Keep>
   Positions filtered(Keep&& keep) const;
-  /// These and others, given by flat index in any order, none twice and none that is here already.
-  /// *Errors:* ShapeError when one is outside the shape. *Cost:* O(both counts + rows).
+  /// These positions and others, given by flat indices in any order, none twice and none already in
+  /// the set. *Errors:* ShapeError if one is outside the shape. *Cost:* O(both counts + rows).
   Positions with(std::span<const int64_t> flat) const;
   friend bool operator==(const Positions&, const Positions&) = default;
 
@@ -96,7 +96,7 @@ Positions Positions::filtered(Keep&& keep) const {
   Positions kept;
   kept.columns_of_shape_ = columns_of_shape_;
   kept.row_begin_.resize(row_begin_.size());
-  kept.column_.resize(column_.size() + 1);  // every column is written, and stays if it is kept
+  kept.column_.resize(column_.size() + 1);  // every column is written, but kept only on request
   size_t count = 0, place = 0;
   for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
     for (const auto end = static_cast<size_t>(row_begin_[r + 1]); place < end; ++place) {
@@ -109,10 +109,10 @@ Positions Positions::filtered(Keep&& keep) const {
   return kept;
 }
 
-/// Positions that two sets have in common. *Cost:* O(both counts).
+/// The number of positions that two sets have in common. *Cost:* O(both counts).
 int64_t count_common(const Positions& a, const Positions& b);
 
-/// For each position of `to` its place in `from`, or −1. *Cost:* O(both counts).
+/// For each position of `to`, its place in `from`, or −1. *Cost:* O(both counts).
 Array<int32_t> places_in(const Positions& from, const Positions& to);
 
 }  // namespace lacuna

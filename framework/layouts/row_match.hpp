@@ -1,4 +1,4 @@
-// Matching two rows of ascending columns.
+// Matches two rows of ascending columns.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace lacuna {
 
-/// For each column of one row, what another row has at the same column.
+/// For each column of one row, the matching element of another row.
 class RowMatch {
  public:
-  /// `columns`: of the matrix.
+  /// `columns`: of the whole matrix.
   explicit RowMatch(int64_t columns)
       : table_(static_cast<size_t>(columns <= kLargestTable ? columns : 0), 0) {}
 
-  /// `put(j, number)` for each wanted[j]: number_of(i) where there[i] is the same column, 0 where
-  /// none is. Numbers are above 0. It may be called with 0 before it is called with the number.
+  /// Calls `put(j, number)` for each wanted[j]: number_of(i) if there[i] is the same column, else
+  /// 0. Numbers are above 0. A call with 0 may precede the one with the number.
   template <class Number, class Put>
   void operator()(std::span<const uint32_t> there, Number&& number_of,
                   std::span<const uint32_t> wanted, Put&& put) {
@@ -26,7 +26,7 @@ class RowMatch {
  private:
   static constexpr int64_t kLargestTable = 1 << 14;
 
-  // By a table over the columns, all 0 before and after: three times as fast as merging where it
+  // With a table over the columns, all 0 before and after: three times as fast as merging if it
   // stays in the cache.
   template <class Number, class Put>
   void look_up(std::span<const uint32_t> there, Number&& number_of,
@@ -36,7 +36,7 @@ class RowMatch {
     for (const uint32_t column : there) table_[column] = 0;
   }
 
-  // The steps wait for each other's comparisons.
+  // A merge: its steps wait for each other's comparisons.
   template <class Number, class Put>
   static void merge(std::span<const uint32_t> there, Number&& number_of,
                     std::span<const uint32_t> wanted, Put&& put) {

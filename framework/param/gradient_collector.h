@@ -20,9 +20,9 @@ struct JoinTensors {
 /// A sum of tensors over shards.
 using TensorSum = ShardSum<Tensor, JoinTensors>;
 
-/// Installed on parameters (`Parameter::set_collector`): what a shard's backward pass gives for a
-/// parameter goes there and not into the parameter's gradient, which gets the sum over all shards
-/// when they are through.
+/// Installed on parameters (`Parameter::set_collector`): gradients from a shard's backward pass go
+/// to the collector and not to the parameter's gradient, which gets the sum over all shards when
+/// they are complete.
 class GradientCollector {
  public:
   virtual ~GradientCollector();
@@ -30,20 +30,20 @@ class GradientCollector {
   virtual void add(Parameter& parameter, int64_t shard, Tensor gradient) = 0;
   /// The same of a gradient by rows.
   virtual void add_rows(Parameter& parameter, int64_t shard, RowGradient gradient) = 0;
-  /// A number of the batch whose shards come now, and whether other processes have shards of it.
+  /// The number of the batch whose shards come next, and whether other processes have shards of it.
   virtual int64_t batch() const = 0;
   virtual bool is_shared() const = 0;
-  /// total = the sum over all shards of a batch, of which `own` holds those of this process; of one
-  /// that was not shared, all. Each process that has shards of it must call it, in the same order
-  /// among such calls. *Requires* tensors of as many elements as `total`. *Cost:* over N processes
-  /// each sends 2 (N − 1) / N of the array, and waits.
+  /// total = the sum over all shards of a batch, of which `own` holds those of this process (or
+  /// all, if the batch was not shared). All processes that have shards of it must make such calls
+  /// in the same order. *Requires* tensors with as many elements as `total`. *Cost:* with N
+  /// processes, each sends 2 (N − 1) / N of the array, and waits.
   virtual void sum(TensorSum own, bool was_shared, std::span<float> total) = 0;
 
-  /// The processes among which the rows of such sums can be shared; null: this one is alone.
+  /// The processes that can divide the rows of such sums; null if there is only one process.
   virtual ShardPeers* peers() const = 0;
-  /// The same sum of another array for each process, of which each gets its own alone: `own` has
-  /// the shards' here of each array, by rank. Empty ones are of no elements. *Cost:* each sends the
-  /// others' arrays once.
+  /// The same sum of a different array for each process, which gets only its own: `own` has this
+  /// process's shards of each array, by rank. Empty ones have no elements. *Cost:* each process
+  /// sends the others' arrays once.
   virtual void sum_scattered(std::vector<TensorSum> own, bool was_shared,
                              std::span<float> total) = 0;
 };

@@ -1,4 +1,4 @@
-// Where gradients go: parameters implement it, and so do sparsifiers that derive their weight.
+// Receivers of gradients: parameters, and sparsifiers that derive their weight.
 #pragma once
 
 #include <functional>
@@ -17,28 +17,28 @@ class GradientSink {
   virtual ~GradientSink() = default;
   /// Adds a gradient in the array's logical shape.
   virtual void accumulate(const Tensor& gradient) = 0;
-  /// Adds dYᵀ X, the gradient of a linear layer's weight. *Shapes:* dy [..., out], x [..., in].
-  /// How much of the product is computed is the receiver's business.
+  /// Adds dYᵀ X, the gradient of a linear layer's weight. *Shapes:* dy [..., out], x [..., in]. The
+  /// receiver decides how much of the product is computed.
   virtual void accumulate_product(const Tensor& dy, const Tensor& x) = 0;
 
   /// Adds the gradient of a convolution's weight. *Shapes:* dy and x as in `shape`, in any order.
   virtual void accumulate_convolution(const ConvolutionShape& shape, const Tensor& dy,
                                       const Tensor& x);
 
-  /// Writes a gradient in the array's logical shape, row-major, or adds it to what is there.
+  /// Writes a gradient in the array's logical shape, row-major, or adds it to the array.
   using Computation = std::function<void(std::span<float> gradient, Accumulate accumulate)>;
-  /// Adds such a gradient, computed where the receiver wants it.
+  /// Adds such a gradient, computed where the receiver decides.
   virtual void accumulate_computed(const Computation& compute) = 0;
 };
 
-/// What the linear op needs of a weight: a parameter supplies one, and so does whatever derives its
-/// weight at every forward. Valid until the weight changes.
+/// A weight as the linear op sees it: from a parameter, or from an object that derives its weight
+/// at every forward. Valid until the weight changes.
 struct WeightReference {
   std::string name;                                  ///< for messages
   PatternPtr pattern;                                ///< of shape [out, in]
   Tensor values;                                     ///< aligned to the pattern
-  std::shared_ptr<GradientSink> sink;                ///< null when no gradient is wanted
-  uint64_t version = 0;                              ///< another one when the values have changed
+  std::shared_ptr<GradientSink> sink;                ///< null: no gradient is needed
+  uint64_t version = 0;                              ///< changes whenever the values change
   std::shared_ptr<DerivedValues> derived = nullptr;  ///< null: nothing is kept between products
 
   WeightView view() const {

@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-// Nonzeros of each input: a column, or a channel at all taps.
+// The number of nonzeros of each input: a column, or a channel at all taps.
 std::vector<int64_t> count_inputs(const Positions& positions, int64_t taps) {
   std::vector<int64_t> counts(static_cast<size_t>(positions.columns() / taps));
   for (int64_t row = 0; row < positions.rows(); ++row) {
@@ -19,9 +19,9 @@ std::vector<int64_t> count_inputs(const Positions& positions, int64_t taps) {
   return counts;
 }
 
-// The standard normal within ±2 that a word gives: the place up to which the distribution has the
-// word's share. Winitzki's approximation of the inverse error function is right to 0.2 %, and each
-// of Halley's steps triples the digits.
+// A number from the standard normal within ±2, given by a word: the point at which the cumulative
+// distribution equals the word's fraction. Winitzki's approximation of the inverse error function
+// is accurate to 0.2 %, and each of Halley's steps triples the digits.
 double normal_within_two(uint32_t word) {
   constexpr double kWithin = 0.954499736103641585599434725667;  // Φ(2) − Φ(−2)
   constexpr double kA = 0.147;
@@ -66,11 +66,11 @@ void Initializer::fill(const CounterRng& rng, std::span<float> values) const {
 void Initializer::fill(const CounterRng& rng, const Positions& positions, std::span<float> values,
                        int64_t taps) const {
   const int64_t rows = positions.rows(), columns = positions.columns();
-  std::vector<int64_t> outputs;  // of each input
+  std::vector<int64_t> outputs;  // per input
   if (fan == Fan::InAndOut) outputs = count_inputs(positions, taps);
   parallel_for(rows, 256, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      // An output without any input has no value either: nothing is divided by 0.
+      // An output without inputs has no values either, so there is no division by 0.
       const auto inputs = static_cast<int64_t>(positions.row(row).size());
       const double of_row = fan == Fan::In && inputs > 0 ? growth(columns, inputs) : 1.0;
       auto into = static_cast<size_t>(positions.row_begin()[static_cast<size_t>(row)]);

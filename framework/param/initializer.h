@@ -9,19 +9,19 @@
 
 namespace lacuna {
 
-/// A distribution to draw first values from. Value i depends on nothing but the generator's key and
-/// i, so a compressed parameter draws only the values it stores.
+/// A distribution of first values. Value i depends only on the generator's key and i, so a
+/// compressed parameter draws only the values that it stores.
 struct Initializer {
   enum class Kind {
     Constant,
     Uniform,
     Normal,
-    TruncatedNormal  ///< Normal within 2 spreads of the center, where its deviation is 0.88 spread
+    TruncatedNormal  ///< Normal within 2 spreads of the center; its deviation is 0.88 spread
   };
-  /// Connections of a weight [outputs, inputs] that `spread` was computed for, and of which a
-  /// pattern leaves a part: each value's spread then grows by √(all / those left).
+  /// The connections of a weight [outputs, inputs] for which `spread` was computed, and of which a
+  /// pattern leaves a part: each value's spread then grows by √(all / remaining).
   enum class Fan {
-    Fixed,    ///< none: `spread` is that of every value, whatever the pattern
+    Fixed,    ///< none: `spread` applies to all values, for any pattern
     In,       ///< the inputs of the value's output: the nonzeros of its row, at all taps
     InAndOut  ///< these, and the outputs of the value's input: the nonzeros of its column, or, of a
               ///< convolution, of its input channel at all taps
@@ -46,9 +46,9 @@ struct Initializer {
   float value(const CounterRng& rng, int64_t index, double gain = 1.0) const;
   /// values[i] = value(rng, i). *Cost:* O(values), on several threads.
   void fill(const CounterRng& rng, std::span<float> values) const;
-  /// values[i] = value(rng, position i), with the gain that `fan` gives: what a parameter draws of
-  /// which a pattern leaves a part. `taps`: those of the parameter (matrix_taps). *Cost:*
-  /// O(positions); with Fan::InAndOut 8 bytes a column.
+  /// values[i] = value(rng, position i), with the gain that `fan` gives, for a parameter whose
+  /// pattern leaves a part. `taps`: those of the parameter (matrix_taps). *Cost:* O(positions);
+  /// with Fan::InAndOut 8 bytes per column.
   void fill(const CounterRng& rng, const Positions& positions, std::span<float> values,
             int64_t taps = 1) const;
 };

@@ -41,7 +41,7 @@ void Parameter::materialize() const {
 void Parameter::draw() const {
   values_ = Tensor::empty(stored_shape());
   const CounterRng rng(seed_, name_);
-  const bool is_whole = pattern_->nnz() == numel();  // where every fan is what it was
+  const bool is_whole = pattern_->nnz() == numel();  // where fans do not change
   if (pattern_->stores_every_position() &&
       (is_whole || initializer_.fan == Initializer::Fan::Fixed)) {
     initializer_.fill(rng, values_.mutable_storage());
@@ -94,7 +94,7 @@ void Parameter::set_pattern(PatternPtr pattern) {
   }
   if (pattern->stores_as(*pattern_)) {
     pattern_ = std::move(pattern);
-    *derived_ = {};  // another lifetime derives something else
+    *derived_ = {};  // another lifetime derives other arrays
     ++version_;
     return;
   }
@@ -119,8 +119,8 @@ void Parameter::set_pattern(PatternPtr pattern, const PatternMove& move) {
 
 template <class Move>
 void Parameter::move_to(PatternPtr pattern, const Move& move) {
-  // First values are drawn under the new pattern. Not from one that is not dense: of what that does
-  // not hold nothing is drawn later.
+  // First values are drawn under the new pattern, unless the present one is not dense: values that
+  // it does not store are never drawn later.
   const bool moves = !is_as_drawn_ || !pattern_->is_dense();
   if (moves) {
     materialize();
@@ -202,7 +202,7 @@ WeightReference Parameter::as_weight(std::shared_ptr<GradientSink> sink) const {
 
 void Parameter::prune() {
   const Layout& layout = pattern_->layout();
-  if (pruned_ || !pattern_->stores_every_position()) return;  // nothing is stored there
+  if (pruned_ || !pattern_->stores_every_position()) return;  // then nothing is stored there
   layout.prune(*pattern_, mutable_values().mutable_storage());
   if (has_gradient_ && row_gradient_ == nullptr) {
     layout.prune(*pattern_, gradient_.mutable_storage());
@@ -242,7 +242,7 @@ Tensor& Parameter::gradient_buffer() {
   return gradient_;
 }
 
-// Into the gradient, or, of a shard, into an array of its own.
+// Adds to the gradient or, for a shard, to a separate array.
 void Parameter::contribute(const Computation& compute) {
   if (collector_ != nullptr && current_shard() >= 0) {
     Tensor part = Tensor::empty(stored_shape());

@@ -23,16 +23,16 @@ struct ElementsByRow;
 struct RowGradient;
 using ParameterPtr = std::shared_ptr<Parameter>;
 
-/// Where an optimizer's state for one parameter lives. A dense slot keeps every position whatever
-/// the pattern (a state that requires it, a shadow weight).
+/// The storage of an optimizer's state for one parameter. A dense slot keeps every position for any
+/// pattern (a state that requires it, a shadow weight).
 struct Slot {
   Tensor values;
   bool requires_dense = false;
 };
 
-/// What uses a parameter, and with that on which layouts its products run: Linear, by linear()
-/// alone, on every layout; Convolution, by conv2d() or conv1d() alone, on dense, masked and csr.
-/// Others keep a layout that stores every position.
+/// The operations that use a parameter, which determine the layouts on which its products run:
+/// Linear, only linear(), on every layout; Convolution, only conv2d() or conv1d(), on dense, masked
+/// and csr. Others need a layout that stores every position.
 enum class WeightUse { Other, Linear, Convolution, Embedding };
 
 /// Bytes that a parameter's arrays take in memory.
@@ -41,23 +41,23 @@ struct ParameterBytes {
   int64_t derived = 0;  ///< copies of the values that the layout or `read_rows` keeps
   int64_t gradient = 0;
   int64_t states = 0;  ///< the optimizer's
-  int64_t index = 0;   ///< where the nonzeros are
+  int64_t index = 0;   ///< of the nonzeros' places
   int64_t total() const { return values + derived + gradient + states + index; }
 };
 
 /// A trained array. Values, gradient and slots have `pattern()->stored_size()` elements each; for
-/// dense and masked patterns they have the logical shape. A pattern changes by `set_pattern`,
-/// which moves them all, or `replace`.
+/// dense and masked patterns they have the logical shape. The pattern is changed by `set_pattern`,
+/// which moves them all, or by `replace`.
 ///
 /// The first values are those that the initializer draws for the parameter's first pattern that is
-/// not dense, if it gets one before anything has changed them; looking at them changes nothing.
+/// not dense, if that is set before the values change; reading them changes nothing.
 class Parameter final : public GradientSink {
  public:
-  /// A dense parameter whose values are drawn when they are first needed, by then under its full
-  /// name (the name is part of the generator's key).
+  /// A dense parameter whose values are drawn when they are first needed. By then it has its full
+  /// name, which is part of the generator's key.
   Parameter(const Shape& shape, const Initializer& initializer);
 
-  /// Keeps the parameter dense: sparsity algorithms pass it over.
+  /// Keeps the parameter dense: sparsity algorithms skip it.
   bool requires_dense = false;
   /// Keeps what `accumulate_rows` adds as a RowGradient, so that a step costs what the rows that a
   /// batch uses do. Set by the layer that owns it.
@@ -67,13 +67,13 @@ class Parameter final : public GradientSink {
   bool is_tied = false;
   /// What uses the parameter; set by the layer that owns it.
   WeightUse use = WeightUse::Other;
-  /// Of a convolution's weight: the sizes of its images, where the layer that owns it knows them,
-  /// for the choice of a layout. The batch is ignored.
+  /// For a convolution's weight: the sizes of its images, if the layer that owns it knows them, for
+  /// the choice of a layout. The batch is ignored.
   std::optional<ConvolutionShape> convolution;
-  /// Whether it is trained. When it is not (it is *frozen*), no gradient is computed for it, an
-  /// optimizer passes it over (no step, no weight decay, no states), and so do sparsity algorithms:
-  /// it keeps the values and the pattern that it has. It is saved and loaded as any other. To be
-  /// changed before a sparsity algorithm takes charge.
+  /// Whether it is trained. If not (if it is *frozen*), no gradient is computed for it, optimizers
+  /// skip it (no step, no weight decay, no states), and so do sparsity algorithms: it keeps its
+  /// values and its pattern. It is saved and loaded like any other. Set this before a sparsity
+  /// algorithm manages the parameter.
   bool trainable = true;
   /// Type of the sparsity algorithm that manages it; empty if there is none.
   std::string sparsified_by;
@@ -100,42 +100,42 @@ class Parameter final : public GradientSink {
   void read_rows(std::span<const int64_t> rows, std::span<float> into) const;
 
   /// The values, aligned to the pattern. The non-const form counts as a change of the values: call
-  /// it again for each.
+  /// it again for each change.
   const Tensor& values() const;
   Tensor& mutable_values();
-  /// The values in the logical shape. *Cost:* O(numel): for saving and looking, not for training.
+  /// The values in the logical shape. *Cost:* O(numel): for saving and inspection only.
   Tensor to_dense() const;
-  /// Takes the values at the pattern's positions from an array of the logical shape.
-  /// *Errors:* ShapeError.
+  /// Copies the values at the pattern's positions from an array of the logical shape. *Errors:*
+  /// ShapeError.
   void assign(const Tensor& dense);
-  /// Takes the values of the pattern's elements, ascending by flat index, as `compacted` gives
+  /// Copies the values of the pattern's elements, ascending by flat index, as `compacted` returns
   /// them. *Errors:* ShapeError. *Cost:* O(stored).
   void assign_elements(const Tensor& elements);
 
   const PatternPtr& pattern() const { return pattern_; }
-  /// Moves values, gradient and slots to a new pattern of the same shape. A position in both keeps
-  /// what it has; one that is only in the new pattern starts at zero. First values that nothing has
-  /// changed are drawn for the new pattern instead. *Errors:* ShapeError.
-  /// *Cost:* O(stored) for each array.
+  /// Moves values, gradient and slots to a new pattern of the same shape. A position in both
+  /// patterns keeps its elements; a position only in the new pattern starts at zero. First values
+  /// that nothing has changed are drawn for the new pattern instead. *Errors:* ShapeError. *Cost:*
+  /// O(stored) for each array.
   void set_pattern(PatternPtr pattern);
-  /// Moves to a new pattern by a move between the two, both compressed, that is at hand.
+  /// Moves to a new pattern by a given move between the two, both compressed.
   void set_pattern(PatternPtr pattern, const PatternMove& move);
-  /// Gives it a pattern and the values for it in one, and drops the gradient, or takes the one
-  /// given: for values that come from elsewhere, where nothing is to be moved but the slots that
-  /// are aligned to the pattern. The tensors are shared, not copied. *Errors:* ShapeError.
+  /// Sets a pattern and its values together, and drops the gradient or replaces it by the given
+  /// one: for values from elsewhere, where only the slots that are aligned to the pattern must be
+  /// moved. The tensors are shared, not copied. *Errors:* ShapeError.
   void replace(PatternPtr pattern, Tensor values, Tensor gradient = Tensor());
-  /// Between an array aligned to the pattern and the pattern's elements alone, ascending by flat
-  /// index: the form in which compressed arrays are saved. *Errors:* ShapeError. *Cost:* O(stored).
+  /// Converts an array aligned to the pattern to the pattern's elements, ascending by flat index
+  /// (the form of saved arrays), and back. *Errors:* ShapeError. *Cost:* O(stored).
   Tensor compacted(const Tensor& stored) const;
   Tensor expanded(const Tensor& elements) const;
-  /// Makes whatever is stored outside the pattern zero again. *Cost:* O(stored) for each array;
-  /// nothing while `is_pruned()`.
+  /// Sets everything stored outside the pattern to zero. *Cost:* O(stored) for each array; nothing
+  /// while `is_pruned()`.
   void prune();
-  /// Whether nothing is stored outside the pattern for certain: no array has been handed out for
-  /// change since the last `prune()`.
+  /// Whether it is certain that nothing is stored outside the pattern: no array has been returned
+  /// for change since the last `prune()`.
   bool is_pruned() const { return pruned_; }
-  /// Says that what was handed out since then kept zeros at zero: an optimizer's word for its own
-  /// update. *Requires* that to be so.
+  /// States that changes since then kept zeros at zero, as an optimizer knows of its own update.
+  /// *Requires* this to be true.
   void mark_pruned() { pruned_ = true; }
   /// The mask as 0 and 1 in the logical shape (all 1 when dense). *Cost:* O(numel).
   ByteArray mask() const;
@@ -152,24 +152,24 @@ class Parameter final : public GradientSink {
   void zero_gradient();
   void accumulate(const Tensor& gradient) override;
   void accumulate_product(const Tensor& dy, const Tensor& x) override;
-  /// As `accumulate_product`; a tap is shown the gradient whole.
+  /// As `accumulate_product`; a tap receives the whole gradient.
   void accumulate_convolution(const ConvolutionShape& shape, const Tensor& dy,
                               const Tensor& x) override;
-  /// A dense pattern's is computed in place, unless a tap wants to see it.
+  /// The gradient of a dense pattern is computed in place, unless a tap needs it.
   void accumulate_computed(const Computation& compute) override;
   /// Adds a gradient that is zero outside these rows of the logical shape, which ascend: `compute`
   /// gets theirs, one after the other. *Cost:* with `sparse_gradient` that of the rows used so far,
   /// unless a tap wants to see all or other gradients are there already; else O(stored).
   void accumulate_rows(std::span<const int64_t> rows, const Computation& compute);
 
-  /// From now on every gradient is shown to the tap in full before the pattern selects from
-  /// it: a flat pattern's as it is, at the cost of the dense product; a compressed pattern's as the
-  /// product's factors. Null takes the tap off.
+  /// From now on the tap receives every gradient in full before the pattern selects from it: for a
+  /// flat pattern the gradient itself, at the cost of the dense product; for a compressed pattern
+  /// the product's factors. Null removes the tap.
   void set_gradient_tap(std::shared_ptr<GradientTap> tap) { tap_ = std::move(tap); }
 
-  /// From now on what is accumulated in the name of a shard (core/shards.h) goes to the collector,
-  /// which adds the sum over all shards by `add_gradient`. Null takes it off. Shards of gradients
-  /// that a tap takes alone are the tap's matter.
+  /// From now on, gradients of a shard (core/shards.h) go to the collector, which adds the sum over
+  /// all shards by `add_gradient`. Null removes it. If only a tap receives gradients, the tap
+  /// handles the shards.
   void set_collector(std::shared_ptr<GradientCollector> collector) {
     collector_ = std::move(collector);
   }
@@ -179,10 +179,10 @@ class Parameter final : public GradientSink {
   void add_gradient(const Tensor& aligned);
   void add_row_gradient(RowGradient gradient);
 
-  /// The view of this parameter as a weight that the linear op uses. Gradients go to `sink`.
+  /// This parameter as a weight for the linear op. Gradients go to `sink`.
   WeightReference as_weight(std::shared_ptr<GradientSink> sink) const;
 
-  /// An optimizer's state, made of zeros when it is first asked for.
+  /// An optimizer's state, initialized with zeros when first requested.
   Tensor& slot(const std::string& name);
   Slot& dense_slot(const std::string& name);
   const std::map<std::string, Slot>& slots() const { return slots_; }
@@ -191,7 +191,7 @@ class Parameter final : public GradientSink {
     return slots_;
   }
 
-  /// The memory that it uses now: arrays that have not been needed yet take none.
+  /// The memory that it uses now; arrays that have not been needed yet take none.
   ParameterBytes byte_counts() const;
   int64_t bytes() const { return byte_counts().total(); }
 
@@ -214,7 +214,7 @@ class Parameter final : public GradientSink {
   Initializer initializer_;
   uint64_t seed_ = 0;
   mutable Tensor values_;    // drawn on first use
-  bool is_as_drawn_ = true;  // the values are the first ones, drawn yet or not
+  bool is_as_drawn_ = true;  // the values are the first ones, whether drawn yet or not
   uint64_t version_ = 1;     // of the values
   std::shared_ptr<DerivedValues> derived_ = std::make_shared<DerivedValues>();
   mutable Tensor gradient_;  // by rows: all rows, once they have been looked at

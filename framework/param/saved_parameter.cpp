@@ -146,7 +146,7 @@ PatternPtr SavedParameter::pattern(const Layout* layout) const {
 
 void SavedParameter::require_fit() const {
   if (!is_compressed()) return;
-  // Patterned layouts have room for every group of a shape, which no model vouches for here.
+  // Patterned layouts have room for every group of a shape, and no model confirms the shape here.
   constexpr int64_t kMostForEach = 1024;
   if (layout_->pattern_shape().is_structured() && shape_.numel() / kMostForEach > nnz_) {
     fail(fmt::format("its shape {} is not one of a matrix in layout '{}' with {} nonzeros",
@@ -156,7 +156,7 @@ void SavedParameter::require_fit() const {
 }
 
 void SavedParameter::restore(Parameter& parameter, const PatternPtr& pattern) const {
-  // The algorithm in charge goes on as it was: how long it uses a pattern is not saved.
+  // The managing algorithm continues as before: how long it uses a pattern is not saved.
   parameter.set_pattern(pattern->with_lifetime(parameter.pattern()->lifetime()));
   if (is_compressed()) {
     parameter.assign_elements(*values_);

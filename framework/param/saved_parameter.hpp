@@ -1,4 +1,4 @@
-// SavedParameter: a parameter as a state dict holds it, and the way there and back.
+// SavedParameter: a parameter in a state dict, with functions to save and restore it.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 namespace lacuna {
 
 /// Adds a parameter's values and pattern. Dense and masked ones are an array under their name, in
-/// the logical shape, with the mask next to it as "<name>_mask". In every other layout there are
-/// "<name>/values", "/indptr" (rows + 1) and "/indices" (columns), ascending by flat index, with
-/// "/layout" and "/shape": what scipy.sparse.csr_matrix takes. *Cost:* O(stored), in memory too.
+/// the logical shape, with the mask as "<name>_mask". Every other layout has "<name>/values",
+/// "/indptr" (rows + 1) and "/indices" (columns), ascending by flat index, with "/layout" and
+/// "/shape", as scipy.sparse.csr_matrix takes them. *Cost:* O(stored), in memory too.
 void save_parameter(const Parameter& parameter, StateDict& state);
 
-/// Names of the parameters that a state holds, in alphabetical order.
+/// Names of the parameters in a state, in alphabetical order.
 std::vector<std::string> saved_parameter_names(const StateDict& state);
 
-/// A parameter in a saved state, which it refers to and which must outlive it.
+/// A parameter in a saved state. It refers to the state, which must outlive it.
 class SavedParameter {
  public:
-  /// Looks a parameter over; compressed ones in full. *Errors:* CheckpointError that names the
-  /// parameter, what was expected and what was found, when it is missing or what is saved of it
-  /// does not fit together, or is in a layout that is not known.
+  /// Checks a parameter; compressed ones completely. *Errors:* CheckpointError that names the
+  /// parameter, what was expected and what was found, if it is missing, if its saved parts do not
+  /// fit together, or if its layout is not known.
   SavedParameter(const StateDict& state, std::string name);
   SavedParameter(StateDict&& state, std::string name) = delete;
 
@@ -32,19 +32,19 @@ class SavedParameter {
   /// The layout it was saved in.
   const Layout& layout() const { return *layout_; }
   int64_t nnz() const { return nnz_; }
-  /// Bytes that values and positions take in the state; a mask counts a bit a position.
+  /// Bytes of values and positions in the state; a mask counts one bit per position.
   int64_t value_bytes() const;
   int64_t index_bytes() const;
 
-  /// Its positions in a layout, or (null) in that it was saved in. Positions that are not all there
-  /// are masked where dense is asked for. *Errors:* CheckpointError when the layout cannot store
-  /// them.
+  /// Its positions in a layout, or (null) in the layout in which it was saved. If some positions
+  /// are missing and dense is requested, they are masked. *Errors:* CheckpointError if the layout
+  /// cannot store them.
   PatternPtr pattern(const Layout* layout = nullptr) const;
-  /// Whether the layout it was saved in can hold its positions. For a state that is not compared
-  /// with a model. *Errors:* CheckpointError.
+  /// Whether the layout in which it was saved can hold its positions; for a state that is not
+  /// compared with a model. *Errors:* CheckpointError.
   void require_fit() const;
-  /// Gives a parameter of this shape a pattern that `pattern` made, for as long as its present one
-  /// was for, and the values.
+  /// Sets the values of a parameter of this shape, and a pattern from `pattern`, with the lifetime
+  /// of its present pattern.
   void restore(Parameter& parameter, const PatternPtr& pattern) const;
 
  private:

@@ -17,11 +17,11 @@ class Conv1d final : public AffineLayer {
     int64_t out_channels = 0;
     int64_t kernel = 3;
     int64_t stride = 1;
-    int64_t padding = 0;  ///< zeros at either end
+    int64_t padding = 0;  ///< zeros at each end
     int64_t dilation = 1;
     int64_t groups = 1;  ///< in_channels: a depthwise convolution
     bool bias = true;
-    int64_t length = 0;  ///< of the sequences that come in, where it is known: for layout auto
+    int64_t length = 0;  ///< of the input sequences, if known, for layout auto
     /// How the weight is drawn, as in Linear, with in_channels / groups · kernel inputs of an
     /// output.
     WeightDraw init = WeightInit::Default;

@@ -26,7 +26,7 @@ class Conv2d final : public AffineLayer {
     Extent dilation{1, 1};
     int64_t groups = 1;  ///< in_channels: a depthwise convolution
     bool bias = true;
-    Extent image{0, 0};  ///< the images that come in, where they are known: for layout auto
+    Extent image{0, 0};  ///< the input images' size, if known, for layout auto
     /// How the weight is drawn, as in Linear, with in_channels / groups · kernel inputs of an
     /// output.
     WeightDraw init = WeightInit::Default;

@@ -41,7 +41,7 @@ class AvgPool2d final : public Module {
     Extent kernel{2, 2};
     Extent stride{2, 2};
     Extent padding{0, 0};           ///< at most half of the kernel
-    bool count_include_pad = true;  ///< divide by the kernel's size at borders too
+    bool count_include_pad = true;  ///< borders also divide by the kernel's size
   };
 
   explicit AvgPool2d(const Options& options) : options_(options) {}

@@ -29,8 +29,8 @@ class Attention final : public Module,
   struct Options {
     int64_t heads = 1;
     int64_t kv_heads = 0;  ///< of keys and values, a divisor of heads; 0: heads
-    bool causal = false;   ///< a token sees itself and those before it
-    double dropout = 0.0;  ///< of the weights, while training, in [0, 1)
+    bool causal = false;   ///< tokens attend only to themselves and earlier ones
+    double dropout = 0.0;  ///< of the weights in training, in [0, 1)
     std::optional<double> scale = std::nullopt;  ///< of q · k; default 1/√d
     std::string mask = kAttentionMask;           ///< empty: none
   };

@@ -14,7 +14,7 @@ class ClassToken final : public Module {
  public:
   struct Options {
     int64_t features = 0;
-    WeightDraw init = WeightInit::Zeros;  ///< as in TokenEmbedding, but for the default
+    WeightDraw init = WeightInit::Zeros;  ///< as in TokenEmbedding, with another default
   };
 
   /// *Errors:* ConfigError unless features is at least 1, and on an init as in TokenEmbedding.

@@ -18,7 +18,7 @@ class PatchEmbedding final : public AffineLayer {
     int64_t features = 0;
     Extent patch{16, 16};
     bool bias = true;
-    Extent image{0, 0};  ///< the images that come in, where they are known: for layout auto
+    Extent image{0, 0};                     ///< the input images' size, if known, for layout auto
     WeightDraw init = WeightInit::Default;  ///< as in Conv2d
   };
 

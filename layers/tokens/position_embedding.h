@@ -15,8 +15,8 @@ namespace lacuna {
 class PositionEmbedding final : public Module {
  public:
   enum class Form {
-    Layer,     ///< `<name>.weight` [positions, features], as GPT-2 and BERT have it
-    Parameter  ///< `<name>` [1, positions, features], as ViT has it
+    Layer,     ///< `<name>.weight` [positions, features], as in GPT-2 and BERT
+    Parameter  ///< `<name>` [1, positions, features], as in ViT
   };
   enum class Kind {
     Learned,

@@ -15,7 +15,7 @@ class Rotary final : public Module {
   struct Options {
     int64_t heads = 1;
     int64_t kv_heads = 0;   ///< 0: heads
-    double base = 10000.0;  ///< θ: pair i turns by base^(−2i/d) a position
+    double base = 10000.0;  ///< θ: pair i rotates by base^(−2i/d) per position
   };
 
   /// *Errors:* ConfigError unless heads are at least 1, kv_heads divide them, and base is above 0.

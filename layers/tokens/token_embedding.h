@@ -17,7 +17,7 @@ class TokenEmbedding final : public Module, public NamedInputUser {
   struct Options {
     int64_t vocab_size = 0;
     int64_t features = 0;
-    int64_t padding_id = -1;  ///< whose row gets no gradient; −1: none
+    int64_t padding_id = -1;  ///< its row gets no gradient; −1: none
     /// Default: normal with standard deviation 1, as PyTorch's Embedding. Only Normal,
     /// TruncatedNormal and Zeros are valid.
     WeightDraw init = {WeightInit::Normal, 1.0};

@@ -16,7 +16,7 @@ class SelectToken final : public Module, public NamedInputUser {
  public:
   struct Options {
     int64_t index = 0;                  ///< negative: from the end
-    std::string mask = kAttentionMask;  ///< empty: none, every token counts
+    std::string mask = kAttentionMask;  ///< empty: none, all tokens count
   };
 
   SelectToken() : SelectToken(Options()) {}

@@ -19,7 +19,7 @@ namespace {
 Tensor apply(Activation kind, const Tensor& x) {
   Tensor y = Tensor::empty(x.shape(), x.order());
   activate(kind, x.storage(), y.mutable_storage());
-  if (kind == Activation::Sigmoid) y.clear_padding();  // the one that makes something of zero
+  if (kind == Activation::Sigmoid) y.clear_padding();  // sigmoid of zero is not zero
   return y;
 }
 
@@ -131,7 +131,7 @@ struct TanhNode final : Node {
   Tensor y;
 };
 
-// A slab is a row of all its examples: gates and what they gate lie in its two halves.
+// A slab is a row of all its examples: the gates and the gated features are its two halves.
 struct GatedShape {
   int64_t rows, count;
 

@@ -10,10 +10,10 @@ namespace lacuna {
 /// y = max(x, 0). The gradient passes where y is not ≤ 0.
 Variable relu(const Variable& x);
 
-/// y = x where x ≥ 0, else slope · x. The gradient is multiplied by the slope where y ≤ 0. A slope
-/// of 0 is relu, but for gradients that are not finite. *Errors:* ConfigError unless slope is a
-/// finite number of at least 0. *Source:* Maas, Hannun and Ng, "Rectifier nonlinearities improve
-/// neural network acoustic models", ICML 2013.
+/// y = x if x ≥ 0, else slope · x. The gradient is multiplied by the slope where y ≤ 0. With slope
+/// 0 this equals relu, except for gradients that are not finite. *Errors:* ConfigError unless slope
+/// is a finite number of at least 0. *Source:* Maas, Hannun and Ng, "Rectifier nonlinearities
+/// improve neural network acoustic models", ICML 2013.
 Variable leaky_relu(const Variable& x, float slope = 0.01f);
 
 /// y = max(x, 0)². *Source:* So et al., "Primer: searching for efficient transformers for language

@@ -17,7 +17,7 @@ namespace {
 
 using BinaryKernel = void (*)(std::span<const float>, std::span<const float>, std::span<float>);
 
-// The inputs are stretched to the common shape first: a copy, but then there is one kernel.
+// Inputs are first expanded to the common shape. This is a copy, but one kernel suffices.
 Tensor apply(BinaryKernel kernel, const Tensor& a, const Tensor& b, const Shape& shape) {
   const Tensor left = broadcast_to(a, shape);
   const Tensor right = reordered(broadcast_to(b, shape), left.order());
@@ -102,7 +102,7 @@ Variable add(const Variable& a, const Variable& b) {
   const Shape shape = broadcast_shape("add", a.shape(), b.shape());
   if (const auto sum = int8_sum(a, b)) return *sum;
   if (const auto sum = fused_add(a, b)) return *sum;
-  // Values of leaves may change before the sum is computed.
+  // Values of leaves may change before a deferred sum is computed.
   if (a.shape() == b.shape() && !a.is_leaf() && !b.is_leaf()) {
     return Variable::deferred(shape, std::make_shared<DeferredSum>(a, b));
   }

@@ -18,7 +18,7 @@
 namespace lacuna {
 namespace {
 
-// As images: what is missing of height and width is 1.
+// The shape as images: missing height and width are 1.
 Shape as_images(const Shape& shape) {
   if (shape.rank() < 2 || shape.rank() > 4) {
     throw ShapeError(
@@ -30,7 +30,7 @@ Shape as_images(const Shape& shape) {
 }
 
 Tensor images_of(const Tensor& x) {
-  // Slabs of the batch are no order of images.
+  // Slabs of the batch are not an order of images.
   const Tensor images = x.order() == Order::BatchSlabs ? reordered(x, Order::RowMajor) : x;
   return images.viewed_as(as_images(x.shape()));
 }
@@ -51,16 +51,16 @@ Tensor tensor_of(const std::vector<double>& values) {
   return Tensor::from(Shape{static_cast<int64_t>(values.size())}, floats(values));
 }
 
-// What the normalization, the sum behind it and the ReLU behind that are computed from.
+// The data from which the normalization, the sum after it and the ReLU after that are computed.
 struct Norm {
   Variable x, weight, bias;
-  Variable added;  // undefined: nothing
+  Variable added;  // undefined if nothing is added
   std::vector<double> mean, inverse_deviation;
   MomentsOf of = MomentsOf::Batch;
-  std::shared_ptr<NormGroup> group = nullptr;  // of a shard: all of them
+  std::shared_ptr<NormGroup> group = nullptr;  // for a shard: the group of all shards
   size_t member = 0;
-  double values = 0.0;     // of a channel, in all shards
-  bool is_folded = false;  // it changes nothing: means of 0, deviations of 1, no weight, no bias
+  double values = 0.0;     // per channel, in all shards
+  bool is_folded = false;  // no change: means 0, deviations 1, no weight, no bias
 
   bool is_identity() const { return is_folded && !added.defined(); }
   double weight_of(size_t channel) const {
@@ -68,7 +68,7 @@ struct Norm {
   }
 };
 
-// With n = (x − mean) ρ and g = dy where y > 0: dx = w ρ (g − ⟨g⟩ − n ⟨g n⟩), of the sums over all
+// With n = (x − mean) ρ and g = dy where y > 0: dx = w ρ (g − ⟨g⟩ − n ⟨g n⟩), with sums over all
 // values of a channel.
 template <class Saved>
 NormSlopes slopes_of(const Saved& s, size_t channel, double sum_g, double sum_gn, MomentsOf of,
@@ -116,12 +116,12 @@ struct BatchNormNode final : Node {
     return gradients;
   }
 
-  Tensor x, passed;  // passed: where a ReLU follows
+  Tensor x, passed;  // passed: if a ReLU follows
   std::vector<double> weight, mean, inverse_deviation;
   MomentsOf of;
 };
 
-// The outer node of a shard: sums up for the inner one, and knows what was added.
+// The outer node of a shard: computes the sums for the inner node, and has the added input.
 struct ShardNormOutputNode final : Node {
   ShardNormOutputNode(Tensor x_, Tensor passed_, const Norm& norm, size_t use_)
       : x(std::move(x_)),
@@ -141,7 +141,7 @@ struct ShardNormOutputNode final : Node {
     }
     std::vector<Tensor> gradients(2);
     Tensor g = dy;
-    if (needs(1) && passed.defined()) {  // without an addition the inner node goes by them
+    if (needs(1) && passed.defined()) {  // without an addition, the inner node uses them
       g = channel_affine_gradient(dy, passed, x, std::vector<NormSlopes>(mean.size(), {.a = 1.0f}),
                                   nullptr);
     }
@@ -150,13 +150,13 @@ struct ShardNormOutputNode final : Node {
     return gradients;
   }
 
-  Tensor x, passed;  // passed: where a ReLU follows
+  Tensor x, passed;  // passed: if a ReLU follows
   std::vector<float> mean, inverse_deviation;
   std::shared_ptr<NormGroup> group;
   size_t member, use;
 };
 
-// The inner one: the gradients, by the sums of all shards.
+// The inner node of a shard: computes the gradients from the sums over all shards.
 struct ShardNormNode final : Node {
   ShardNormNode(Tensor x_, Tensor passed_, const Norm& norm, std::vector<double> weight_,
                 size_t use_)
@@ -188,7 +188,7 @@ struct ShardNormNode final : Node {
     return gradients;
   }
 
-  Tensor x, passed;  // passed: where a ReLU follows, and no addition before it
+  Tensor x, passed;  // passed: if a ReLU follows without an addition
   std::vector<double> weight, mean, inverse_deviation;
   double values;
   std::shared_ptr<NormGroup> group;
@@ -240,7 +240,7 @@ struct DeferredNorm final : DeferredValue {
   Variable compute() override {
     if (!norm.is_identity()) return computed(norm, Rectify::No);
     if (!grad_enabled()) return norm.x.value();
-    return norm.x.is_leaf() ? computed(norm, Rectify::No) : norm.x;  // a leaf's gradient is its own
+    return norm.x.is_leaf() ? computed(norm, Rectify::No) : norm.x;  // a leaf has its own gradient
   }
 
   Norm norm;
@@ -251,7 +251,7 @@ const Norm* deferred_norm(const Variable& x) {
   return deferred == nullptr ? nullptr : &deferred->norm;
 }
 
-// right's moments joined to left's: a count, means, and sums of squared distances from the mean.
+// Adds right's moments to left: a count, means, sums of squared distances from the mean.
 void join_moments(std::vector<double>& left, std::vector<double>&& right) {
   const size_t channels = left.size() / 2;
   const double count = left[0];
@@ -352,7 +352,7 @@ std::vector<Variable> batch_norm(std::span<const Variable> xs, const Variable& w
 }
 
 Variable folded_batch_norm(const Variable& x) {
-  if (waiting_int8(x) != nullptr) return x;  // which takes sums and a ReLU itself
+  if (waiting_int8(x) != nullptr) return x;  // it fuses sums and a ReLU itself
   const auto channels = static_cast<size_t>(as_images(x.shape())[1]);
   Norm norm{.x = x,
             .weight = {},

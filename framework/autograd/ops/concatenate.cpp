@@ -17,7 +17,7 @@
 namespace lacuna {
 namespace {
 
-// Elements from one index of the dimension before `dimension` to the next.
+// Number of elements from one index of the dimension before `dimension` to the next.
 int64_t row_of(const Shape& shape, int dimension) {
   int64_t numel = 1;
   for (int i = dimension; i < shape.rank(); ++i) numel *= shape[i];
@@ -30,8 +30,8 @@ int64_t rows_of(const Shape& shape, int dimension) {
   return rows;
 }
 
-// The rows that are put side by side: of one index of the dimensions before `dimension`, or whole
-// slabs of the batch, whose features lie one after the other as a row's do.
+// The concatenated rows: of one index of the dimensions before `dimension`, or whole slabs of the
+// batch, whose features are consecutive like those of a row.
 struct Rows {
   Rows(const Tensor& x, int dimension)
       : count(rows_of(x.shape(), dimension)), width(row_of(x.shape(), dimension)) {
@@ -73,7 +73,7 @@ struct ConcatenateNode final : Node {
   Order order;
 };
 
-// The dimension counted from the front, and the shape of all together.
+// The dimension counted from the front, and the resulting shape.
 std::pair<int, Shape> joined_shape(std::span<const Variable> inputs, int dimension) {
   if (inputs.empty()) throw ShapeError("concatenate: needs at least one input");
   const Shape& first = inputs.front().shape();

@@ -18,10 +18,10 @@
 namespace lacuna {
 namespace {
 
-// Gradients and values of sequences are those of images of height 1, under their own shapes.
+// Values and gradients of sequences are images of height 1, under their own shapes.
 Tensor as_images(const Tensor& x) { return x.viewed_as(image_shape(x.shape())); }
 
-// The weight is no input of the node, as in `linear`: it receives its gradient in its own layout.
+// The weight is not an input of the node, as in `linear`: it gets its gradient in its layout.
 struct ConvolutionNode final : Node, HasChannelStatistics {
   ConvolutionNode(std::string_view name, Tensor x_, WeightReference weight_,
                   const ConvolutionShape& shape_, ChannelStatistics statistics)
@@ -36,7 +36,7 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
   const ChannelStatistics& statistics() const override { return statistics_; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
-    // In the order of the products, once for both.
+    // Converted to the order of the products once, for both gradients.
     const Tensor dy = as_images(reordered(
         grad_output, x.order() == Order::ImageSlabs ? Order::ImageSlabs
                                                     : dense_image_order(shape.out_channels)));
@@ -52,7 +52,7 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
       weight.sink->accumulate_convolution(shape, dy, x);
       gradients[1] = sums.made();
     }
-    // db = Σ dY, where the product has not come by it                                     [out]
+    // db = Σ dY, if the product did not compute it                                        [out]
     if (needs(1) && !gradients[1].defined()) gradients[1] = sum_channels(dy);
     return gradients;
   }
@@ -66,10 +66,10 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
   ChannelStatistics statistics_;
 };
 
-/// What differs between convolutions of images and of sequences, for messages.
+/// The differences between convolutions of images and of sequences in messages.
 struct Kind {
   const char* name;
-  const char* input;       // what stands behind the channels
+  const char* input;       // the dimensions after the channels
   const char* inputs_are;  // "images"
   int rank;
 };
@@ -93,13 +93,13 @@ void require_fit(const Kind& kind, const Shape& x, const WeightReference& weight
   }
 }
 
-// *Requires* a kernel that fits. y has the shape of images. A convolution without a bias is taken
-// for one that is normalized: its output's moments are cheap while it is made, and another read of
-// it later.
+// *Requires* a kernel that fits. y has the shape of images. A convolution without a bias is assumed
+// to be followed by a normalization: the moments of its output are cheap while it is computed, and
+// cost another read later.
 Tensor product(const Variable& x, const WeightReference& weight, const Variable& bias,
                const ConvolutionShape& shape, Tensor& input, ChannelStatistics& statistics) {
   const ConvolutionProducts& products = weight.pattern->layout().convolutions(shape);
-  // Images of sparse convolutions are theirs again behind a dense one that can take them.
+  // Images of sparse convolutions stay in slabs after a dense convolution that can read them.
   const bool stays_in_slabs = x.value().order() == Order::ImageSlabs && has_channel_products(shape);
   input =
       as_images(reordered(x.value(), stays_in_slabs ? Order::ImageSlabs : products.order(shape)));
@@ -109,12 +109,12 @@ Tensor product(const Variable& x, const WeightReference& weight, const Variable&
   return products.forward(weight.view(), shape, input, bias.defined() ? bias.value() : Tensor());
 }
 
-// The weight's anchor: a leaf, where it wants a gradient.
+// The weight's anchor: a leaf, if the weight needs a gradient.
 Variable anchor_of(const WeightReference& weight) {
   return weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
 }
 
-// *Errors:* ShapeError where operands do not fit, or the kernel is larger than the padded image.
+// *Errors:* ShapeError if operands do not fit, or if the kernel is larger than the padded image.
 ConvolutionShape shape_of(const Variable& x, const WeightReference& weight, const Variable& bias,
                           const Conv2dOptions& options) {
   require_fit(kImages, x.shape(), weight, options.groups, bias);
@@ -147,7 +147,7 @@ ConvolutionShape shape_of(const Variable& x, const WeightReference& weight, cons
           .window = window.on_images()};
 }
 
-// A parameter as the operation takes it, once it was shown to who watches.
+// The operation's view of a parameter, after the watcher of inputs has seen it.
 template <class Options>
 WeightReference shown(const Variable& x, const ParameterPtr& weight, const Variable& bias,
                       const Options& options) {

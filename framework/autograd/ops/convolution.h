@@ -14,11 +14,11 @@ struct Conv2dOptions {
   ConvolutionAlgorithms algorithms = {};  ///< of products that run dense
 };
 
-/// y[n, o] = Σ_c w[o, c] ∗ x[n, c] + b[o], a cross-correlation as everywhere in the field.
-/// *Shapes:* x [batch, in, height, width], weight [out, in / groups, kernel height, kernel width],
-/// bias [out] or undefined → [batch, out, …]. *Errors:* ShapeError with both shapes where they do
-/// not fit, or the kernel is larger than the padded image. *Cost:* that of the weight's layout;
-/// activations stay in its storage order.
+/// y[n, o] = Σ_c w[o, c] ∗ x[n, c] + b[o], a cross-correlation, as in other frameworks. *Shapes:* x
+/// [batch, in, height, width], weight [out, in / groups, kernel height, kernel width], bias [out]
+/// or undefined → [batch, out, …]. *Errors:* ShapeError with both shapes if they do not fit or if
+/// the kernel is larger than the padded image. *Cost:* that of the weight's layout; activations
+/// stay in its storage order.
 Variable conv2d(const Variable& x, const WeightReference& weight, const Variable& bias,
                 const Conv2dOptions& options = {});
 Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& bias = {},
@@ -26,7 +26,7 @@ Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& b
 
 struct Conv1dOptions {
   int64_t stride = 1;
-  int64_t padding = 0;  ///< zeros at either end
+  int64_t padding = 0;  ///< zeros at each end
   int64_t dilation = 1;
   int64_t groups = 1;
 };

@@ -1,4 +1,4 @@
-// Sums that are not computed yet, which a norm behind them computes in its first pass.
+// Deferred sums, which a norm after them computes in its first pass.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class DeferredSum final : public DeferredValue {
 
   const Tensor& left() const { return a_.value(); }
   const Tensor& right() const { return b_.value(); }
-  /// Stores the sum, in any order, when another operation has computed it already.
+  /// Stores the sum, in any order, after another operation has computed it.
   void set_value(Tensor value) { value_ = std::move(value); }
   Variable compute() override;
 
@@ -25,7 +25,7 @@ class DeferredSum final : public DeferredValue {
   Tensor value_;
 };
 
-/// What x will be computed from, where it is such a sum; else null.
+/// The deferred sum of x, if x is one; else null.
 DeferredSum* deferred_sum(const Variable& x);
 
 }  // namespace lacuna

@@ -15,7 +15,7 @@
 namespace lacuna {
 namespace {
 
-// A draw belongs to a place in row-major order or in slabs of the batch.
+// Draws depend on the place in row-major order or in slabs of the batch.
 Tensor in_order_of_draws(const Tensor& x) {
   return is_of_images(x.order()) ? reordered(x, Order::RowMajor) : x;
 }
@@ -44,7 +44,7 @@ Variable dropout(const Variable& x, double p, const CounterRng& rng, int64_t fir
     throw ConfigError(fmt::format("dropout: p must be in [0, 1), found {:f}", p));
   }
   const int64_t examples = x.shape().rank() > 0 ? std::max<int64_t>(x.shape()[0], 1) : 1;
-  const int64_t rows = x.shape().batch() / examples;  // of an example
+  const int64_t rows = x.shape().batch() / examples;  // per example
   const DropoutMask mask{.rng = rng, .p = p, .first_row = first_example * rows};
   const Tensor given = in_order_of_draws(x.value());
   Tensor y = Tensor::empty(given.shape(), given.order());

@@ -1,4 +1,4 @@
-// Operations that join a batch normalization before or behind them: see batch_norm.cpp.
+// Operations that fuse a batch normalization before or after them: see batch_norm.cpp.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,18 @@
 
 namespace lacuna {
 
-/// A node may be one: of an operation that knows the moments of what it made, which a normalization
-/// behind it takes.
+/// A node may implement it if its operation knows the moments of its output, which a following
+/// normalization then uses.
 class HasChannelStatistics {
  public:
   virtual ~HasChannelStatistics() = default;
-  /// Empty where they are not known.
+  /// Empty if they are not known.
   virtual const ChannelStatistics& statistics() const = 0;
 };
 
-/// The sum, where one of them is a normalization that is not computed yet; it still is not then.
+/// The sum, if one of them is a normalization that is not computed yet; it is not computed here.
 std::optional<Variable> fused_add(const Variable& a, const Variable& b);
-/// The ReLU, where x is a normalization (with a sum) that is not computed yet.
+/// The ReLU, if x is a normalization (with a sum) that is not computed yet.
 std::optional<Variable> fused_relu(const Variable& x);
 
 }  // namespace lacuna

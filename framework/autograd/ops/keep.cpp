@@ -42,7 +42,7 @@ struct KeepNode final : Node {
   BitMask mask;
 };
 
-// Saves the codes alone: at 2:4 a bit an element too.
+// Saves only the codes: at 2:4, also one bit per element.
 struct KeepNmNode final : Node {
   explicit KeepNmNode(std::shared_ptr<const NmMatrix> matrix_) : matrix(std::move(matrix_)) {}
   std::string_view name() const override { return "keep_nm"; }

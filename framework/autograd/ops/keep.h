@@ -1,4 +1,4 @@
-// Keeping a part of a tensor, chosen when it is there: for sparse activations and gradients.
+// Keeps a part of a tensor that is chosen by its values: sparse activations and gradients.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,23 @@
 
 namespace lacuna {
 
-/// Chooses the elements of a row-major tensor that stay.
+/// Chooses the kept elements of a row-major tensor.
 using KeepFunction = std::function<BitMask(const Tensor& rows)>;
 
-/// y = x where `choose(x)` keeps it, else 0. The gradient passes at the same elements (as through a
-/// ReLU that has chosen them). *Shapes:* any, kept; the result is row-major. *Errors:* ShapeError
-/// when the mask has another size. *Saves:* a bit an element.
+/// y = x where `choose(x)` keeps it, else 0. The gradient passes at the same elements, as through a
+/// ReLU. *Shapes:* any, kept; the result is row-major. *Errors:* ShapeError if the mask has another
+/// size. *Saves:* one bit per element.
 Variable keep(const Variable& x, const KeepFunction& choose);
 
-/// y = the n largest |x| of each m consecutive features, else 0: what the kernels select
-/// (kernels/nm/nm_selection.hpp); of equal ones those that come first. The gradient passes to what
-/// was kept alone. The result knows that it is N:M sparse (`Variable::nm`), for a linear operation
-/// that comes next. *Shapes:* [..., features]; the result is row-major. *Errors:* ConfigError
-/// unless 1 ≤ n ≤ m ≤ 16; ShapeError when m does not divide the features. *Saves:* at 2:4 a bit an
+/// y = the n largest |x| of each m consecutive features, else 0, as the kernels select
+/// (kernels/nm/nm_selection.hpp); of equal ones the first. The gradient passes only to the
+/// kept ones. The result is marked as N:M sparse (`Variable::nm`), for a following linear
+/// operation. *Shapes:* [..., features]; the result is row-major. *Errors:* ConfigError unless
+/// 1 ≤ n ≤ m ≤ 16; ShapeError if m does not divide the features. *Saves:* at 2:4, one bit per
 /// element.
 Variable keep_nm(const Variable& x, int n, int m);
-/// *Errors:* those of `keep_nm` for activations of this shape, whose features are `dimension`, -1
-/// for the last; begun with `who`.
+/// *Errors:* those of `keep_nm` for activations of this shape, whose features are `dimension` (-1:
+/// the last); the messages begin with `who`.
 void require_keep_nm(const std::string& who, const Shape& shape, int dimension, int n, int m);
 
 /// y = x; in backward dx = dy where `choose(dy)` keeps it, else 0.

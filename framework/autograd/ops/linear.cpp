@@ -15,8 +15,8 @@
 namespace lacuna {
 namespace {
 
-// The weight is no input of the node: it receives dYᵀX itself, in its own layout. It is there as
-// the variable `anchor`, which makes the node be recorded when only the weight wants a gradient.
+// The weight is not an input of the node: it receives dYᵀX itself, in its own layout. The variable
+// `anchor` represents it, so that the node is recorded if only the weight needs a gradient.
 struct LinearNode final : Node {
   LinearNode(Tensor x_, WeightReference weight_) : x(std::move(x_)), weight(std::move(weight_)) {}
 
@@ -34,7 +34,7 @@ struct LinearNode final : Node {
       weight.sink->accumulate_product(dy, x);
       gradients[1] = sums.made();
     }
-    // db = Σ dY, where the product has not come by it           [out]
+    // db = Σ dY, if the product did not compute it              [out]
     if (needs(1) && !gradients[1].defined()) gradients[1] = sum_rows(dy);
     return gradients;
   }
@@ -64,7 +64,7 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
   const Shape& shape = weight.pattern->shape();
   if (linear_sparse_input_pays(x, weight)) return linear_sparse_input(x, weight, bias);
   const Layout& layout = weight.pattern->layout();
-  // Where a pattern is there for one step, its gradients are dense products: x stays as it is.
+  // The gradients of a pattern for one step are dense products, so x stays in its order.
   const Order order = weight.pattern->lifetime() == PatternLifetime::OneStep
                           ? x.value().order()
                           : layout.order(x.shape().batch(), std::max(shape[0], shape[1]));

@@ -6,14 +6,14 @@
 
 namespace lacuna {
 
-/// Y = X Wᵀ + b. *Shapes:* x [..., in], weight [out, in], bias [out] or undefined → [..., out].
-/// The three products run in the weight's layout; the weight's gradient goes to its sink, not
-/// through the graph. Activations that are N:M sparse run on sparse products where that is faster
+/// Y = X Wᵀ + b. *Shapes:* x [..., in], weight [out, in], bias [out] or undefined → [..., out]. The
+/// three products run in the weight's layout; the weight's gradient goes to its sink, not through
+/// the graph. N:M sparse activations run on sparse products if that is faster
 /// (linear_sparse_input.hpp). *Errors:* ShapeError that names the weight and both shapes.
 Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias);
 
-/// Y = X Wᵀ + b of a parameter, which collects its own gradient; none is computed for a frozen
-/// one.
+/// Y = X Wᵀ + b with a parameter, which collects its own gradient unless it is
+/// frozen.
 Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias);
 
 }  // namespace lacuna

@@ -17,7 +17,7 @@ int64_t slabs_size(const WeightReference& weight) {
 }
 
 // The weight in slabs of outputs: the three products of a step share them, and evaluation makes
-// them once.
+// them only once.
 std::span<const float> output_slabs(const WeightReference& weight, DerivedValues& own) {
   return refreshed(weight.view(), slabs_size(weight), own, [&](float* into) {
     const Shape& shape = weight.pattern->shape();
@@ -25,7 +25,7 @@ std::span<const float> output_slabs(const WeightReference& weight, DerivedValues
   });
 }
 
-// Y = X Wᵀ + bias; writes the slabs on its way where they are not up to date.
+// Y = X Wᵀ + bias; also writes the slabs if they are out of date.
 Tensor product(const NmValue& x, const Shape& shape, const WeightReference& weight,
                const Tensor& bias) {
   DerivedValues own;
@@ -42,7 +42,7 @@ Tensor product(const NmValue& x, const Shape& shape, const WeightReference& weig
   return y;
 }
 
-// As linear's node, the weight is there as a variable without a value.
+// As in linear's node, the weight is represented by a variable without a value.
 struct LinearSparseInputNode final : Node {
   LinearSparseInputNode(const NmValue& x, Shape shape, WeightReference weight_)
       : matrix(x.matrix), values(x.values), x_shape(shape), weight(std::move(weight_)) {}
@@ -90,10 +90,10 @@ struct LinearSparseInputNode final : Node {
   WeightReference weight;
 };
 
-// At 2:4, forward and backward with the selection, sparse products take 1.2 to 1.7 times less than
-// dense ones from these sizes on with one thread, 0.93 (32 examples, 256 to 256) to 1.6 with two
-// (AMD Zen 4; docs/development/performance-log.md). Fewer outputs leave a second thread too little
-// of the weight's gradient; fewer examples do not pay for bringing the weight to slabs.
+// At 2:4, with the selection forward and backward, sparse products from these sizes on are 1.2 to
+// 1.7 times faster than dense ones with one thread, 0.93 (32 examples, 256 to 256) to 1.6 times
+// with two (AMD Zen 4; docs/development/performance-log.md). With fewer outputs, a second thread
+// has too little work; with fewer examples, converting the weight to slabs costs too much.
 constexpr int64_t kLeastBatch = 32, kLeastIn = 64, kLeastOut = 128;
 
 }  // namespace

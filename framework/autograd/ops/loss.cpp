@@ -26,7 +26,7 @@ CrossEntropyProblem problem(const Tensor& logits, const IndexTensor& labels,
           .class_weights = options.class_weights.empty() ? nullptr : options.class_weights.data()};
 }
 
-// What the sum over the examples is divided by.
+// The divisor of the sum over the examples.
 double total_weight(const IndexTensor& labels, const CrossEntropyOptions& options) {
   double total = 0.0;
   for (const int64_t label : labels.values()) {
@@ -103,7 +103,7 @@ struct DistillationNode final : Node {
   int64_t rows;  // that are not masked
 };
 
-// The logits over the temperature, and of these the softmax or its logarithm.
+// The logits divided by the temperature, and their softmax or its logarithm.
 Tensor softened(const Tensor& logits, double temperature, SoftmaxKind kind) {
   const Tensor rows = reordered(logits, Order::RowMajor);
   Tensor result = Tensor::empty(rows.shape());
@@ -135,7 +135,7 @@ struct BinaryCrossEntropyNode final : Node {
   }
 
   Tensor logits, targets;
-  Tensor weights;  // of targets 1, or undefined: 1 each
+  Tensor weights;  // of positive targets; undefined: 1 each
 };
 
 struct MseLossNode final : Node {
@@ -201,7 +201,7 @@ void require_class_weights(const std::vector<float>& weights, int64_t classes) {
   }
 }
 
-// The weights of the outputs for each element; undefined without any.
+// The weights of the outputs, for each element; undefined if there are none.
 Tensor weights_of_elements(std::span<const float> weights, const Shape& shape) {
   if (weights.empty()) return Tensor();
   if (static_cast<int64_t>(weights.size()) != shape.features()) {

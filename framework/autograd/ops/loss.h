@@ -1,4 +1,4 @@
-// Losses as operations: each gives a scalar, the mean over the batch.
+// Losses as operations: each returns a scalar, the mean over the batch.
 #pragma once
 
 #include <span>
@@ -16,31 +16,31 @@ struct CrossEntropyOptions {
   std::vector<float> class_weights = {};
 };
 
-/// Σ over the labels of −Σ_j w_j q_j log softmax(logits)_j, over Σ of the labels' w, with the
-/// target q and the class weights w of the options; without them that is the mean over the labels
-/// of −log softmax(logits)_label. A label of kIgnoredLabel counts in neither sum, and its logits
-/// get no gradient. As PyTorch's, but that it is 0, with no gradient, where all labels' weights are
-/// 0 or all labels are ignored. Stable for any finite logits, sums in double. *Shapes:* logits
+/// Σ over the labels of −Σ_j w_j q_j log softmax(logits)_j, divided by Σ of the labels' w, with the
+/// target q and the class weights w of the options; without these, the mean over the labels of −log
+/// softmax(logits)_label. A label of kIgnoredLabel counts in neither sum, and its logits get no
+/// gradient. As in PyTorch, except that the loss is 0, without a gradient, if all labels' weights
+/// are 0 or all labels are ignored. Stable for any finite logits, sums in double. *Shapes:* logits
 /// [examples, …, classes], labels [examples, …] → scalar. *Errors:* ShapeError with both shapes,
-/// and without examples; DataError that names a label out of range and its index; ConfigError on a
-/// label_smoothing outside [0, 1], and on class weights that are not one for each class, or cannot
-/// be meant. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
+/// and without examples; DataError that names a label out of range and its index; ConfigError if
+/// label_smoothing is outside [0, 1], or if class weights are not one per class or have invalid
+/// values. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                        const CrossEntropyOptions& options = {});
 
 /// Cross entropy of examples that are mixtures of two: the mean over them of share · L(label) + (1
 /// − share) · L(other label), with L as above, label smoothing included. *Shapes:* logits
 /// [examples, classes], both labels [examples], as many shares, in [0, 1] → scalar. *Errors:* as
-/// above, and ConfigError on class weights, which mixtures have no meaning for. *Source:* Zhang et
+/// above, and ConfigError on class weights, which have no meaning for mixtures. *Source:* Zhang et
 /// al., arXiv:1710.09412.
 Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
                              const IndexTensor& other_labels, std::span<const float> shares,
                              const CrossEntropyOptions& options = {});
 
 /// T² times the mean over the rows of Σ_j p_j log(p_j / q_j), with p = softmax(teacher / T) and q =
-/// softmax(logits / T) for the temperature T: how far a model is from its teacher. A row whose
-/// value in `mask` is 0 counts in neither sum nor mean, and its logits get no gradient; 0, where
-/// all are. An undefined mask leaves out no row. No gradient goes to the teacher. Stable for any
+/// softmax(logits / T) for the temperature T: the divergence of a model from its teacher. A row
+/// whose value in `mask` is 0 does not count, and its logits get no gradient; if no row counts, the
+/// loss is 0. An undefined mask counts all rows. No gradient goes to the teacher. Stable for any
 /// finite logits, sums in double. *Shapes:* both [examples, …, classes], mask [examples, …] →
 /// scalar. *Errors:* ShapeError with both shapes, and without examples; ConfigError unless T is
 /// finite and above 0. *Source:* Hinton et al., arXiv:1503.02531, section 2.

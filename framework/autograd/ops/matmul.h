@@ -9,8 +9,8 @@ namespace lacuna {
 /// *Errors:* ShapeError with both shapes. *Cost:* three dense products with the backward pass.
 Variable matmul(const Variable& a, const Variable& b);
 
-/// The products of matrices one by one: Y[i] = A[i] B[i]. *Shapes:* a [count, m, k], b [count, k,
-/// n] → [count, m, n]. *Errors:* ShapeError with both shapes. *Cost:* as matmul, a task for each i.
+/// Products of pairs of matrices: Y[i] = A[i] B[i]. *Shapes:* a [count, m, k], b [count, k, n] →
+/// [count, m, n]. *Errors:* ShapeError with both shapes. *Cost:* as matmul, one task per i.
 Variable bmm(const Variable& a, const Variable& b);
 
 }  // namespace lacuna

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// A variable's value as an N:M matrix: a row for each example, a column for each feature.
+/// A variable's value as an N:M matrix: one row per example, one column per feature.
 struct NmValue {
   std::shared_ptr<const NmMatrix> matrix;
   Tensor values;  ///< by slot

@@ -18,8 +18,8 @@
 namespace lacuna {
 namespace {
 
-// The gradients of a norm over the features; `mean` is undefined for one by the root of the mean
-// square. `earlier` is added to the input's, and written over where nobody else has it.
+// The gradients of a norm over the features; `mean` is undefined for an RMS norm. `earlier` is
+// added to the input's gradient, and overwritten if no other variable shares its memory.
 struct FeatureNormGradients {
   FeatureNormGradients(const Tensor& x, const Tensor& weight, const Tensor& mean,
                        const Tensor& inverse_deviation, const Tensor& grad_output, Tensor earlier) {
@@ -142,14 +142,14 @@ void require_group_norm(const Shape& shape, const Shape& weight, const Shape& bi
   }
 }
 
-// The order that a norm over the last dimension computes in: the reference knows rows alone.
+// The order of a norm over the last dimension: the reference supports only rows.
 Order norm_order(const Tensor& x) {
   const bool is_slabs = x.order() == Order::BatchSlabs && !use_reference_kernels();
   return is_slabs ? Order::BatchSlabs : Order::RowMajor;
 }
 
-// What a norm over the features reads: x's value, or both values whose sum x will be. The sum is
-// then made by the norm, and x has its value from `settle` on.
+// The input of a norm over the features: x's value, or both values of a deferred sum x. The norm
+// then computes the sum, and x has its value after `settle`.
 class NormInput {
  public:
   explicit NormInput(const Variable& x) : sum_of_(deferred_sum(x)) {
@@ -172,7 +172,7 @@ class NormInput {
     if (sum_of_ != nullptr) sum_of_->set_value(value_);
     return value_;
   }
-  // Places for a number of each row, those of the last slab's padding included.
+  // Room for one number per row, including the last slab's padding.
   Shape statistics() const {
     const int64_t rows = value_.shape().batch();
     return Shape{order() == Order::RowMajor ? rows : norm_row_blocks(rows) * kSlabWidth};
@@ -183,7 +183,7 @@ class NormInput {
   Tensor left_, right_, value_;
 };
 
-// The kernels of that name, and not the operations.
+// The kernels of this name, not the operations.
 constexpr auto layer_norm_rows = static_cast<decltype(&norm_slabs)>(layer_norm);
 
 }  // namespace

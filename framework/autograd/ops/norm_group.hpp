@@ -14,18 +14,18 @@
 
 namespace lacuna {
 
-/// The shards of one normalization. Each has two nodes: the outer ones of all shards run before the
-/// inner ones, whose places are kept from before any operation behind the normalization; so when
-/// the first inner node runs all sums are known.
+/// The shards of one normalization. Each has two nodes: the outer nodes of all shards run before
+/// the inner ones, whose places were reserved before any operation after the normalization. So when
+/// the first inner node runs, all sums are known.
 class NormGroup {
  public:
   explicit NormGroup(NormShards shards);
 
   int64_t shard(size_t member) const { return shards_.indices[member]; }
-  /// Which computation of the normalization this is for a shard: each has nodes of its own.
+  /// The number of this computation of the normalization for a shard: each has its own nodes.
   /// *Errors:* StateError beyond the fourth.
   size_t take_use(size_t member);
-  /// Where the inner node stands in the order of creation.
+  /// The inner node's place in the order of creation.
   uint64_t place(size_t use, size_t member) const { return uses_[use].places[member]; }
   void set_sums(size_t use, size_t member, NormGradientSums sums) {
     uses_[use].own[member] = std::move(sums);
@@ -33,7 +33,7 @@ class NormGroup {
   const NormGradientSums& own_sums(size_t use, size_t member) const {
     return uses_[use].own[member];
   }
-  /// Of all shards, those of other processes too: the first call asks them.
+  /// The sums of all shards, also of other processes: the first call exchanges them.
   const NormGradientSums& sums(size_t use);
 
  private:

@@ -1,4 +1,4 @@
-// Operations that take the inputs of a concatenation in place of what it gives.
+// For operations that read the inputs of a concatenation instead of its result.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace lacuna {
 
-/// The inputs of the concatenation along the features of tokens that x stands for, where it is not
-/// computed yet; else empty. One that takes them, and records them as its inputs, spares a copy of
-/// all of them in the forward pass and one of their gradients in the backward pass.
+/// If x is a deferred concatenation along the features of tokens, its inputs; else empty. An
+/// operation that records them as its inputs saves a copy of all of them in the forward pass, and a
+/// copy of their gradients in the backward pass.
 std::vector<Variable> parts_of(const Variable& x);
 
 }  // namespace lacuna

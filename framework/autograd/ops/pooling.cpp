@@ -15,12 +15,12 @@
 namespace lacuna {
 namespace {
 
-// Row-major images, those of sequences of height 1.
+// Row-major images; sequences become images of height 1.
 Tensor rows_of_images(const Tensor& x) {
   return reordered(x, Order::RowMajor).viewed_as(image_shape(x.shape()));
 }
 
-// As x: without a height where x has none.
+// In the form of x: without a height if x has none.
 Tensor shaped_as(const Shape& x, const Tensor& images) {
   const Shape& s = images.shape();
   return x.rank() == 3 ? images.viewed_as({s[0], s[1], s[3]}) : images;
@@ -64,7 +64,7 @@ struct GlobalAveragePoolNode final : Node {
   Order order;
 };
 
-// The tensor's own order, where it is one of images.
+// The tensor's own order, if it is an order of images.
 Order order_of_images(const Tensor& x) {
   const bool is_one = x.order() == Order::ImageSlabs || x.order() == Order::ChannelBlocks;
   return is_one ? x.order() : Order::RowMajor;

@@ -23,12 +23,12 @@ Order attention_order(const Tensor& x) {
   return x.order() == Order::BatchSlabs ? Order::BatchSlabs : Order::RowMajor;
 }
 
-// Queries, keys and values: in one tensor, or in three that are not put side by side.
+// Queries, keys and values: in one tensor, or in three that are not concatenated.
 class QkvValues {
  public:
   QkvValues() = default;
   explicit QkvValues(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}
-  // As the inputs of a node; of three only where all are in one order that attention reads.
+  // Also as the inputs of a node; three only if all are in one order that attention reads.
   static std::pair<QkvValues, std::vector<Variable>> of(const Variable& qkv, int64_t heads,
                                                         int64_t kv_heads, int64_t d) {
     const std::vector<Variable> parts = parts_of(qkv);
@@ -114,7 +114,7 @@ struct AttentionNode final : Node {
   }
 
   AttentionOptions options;
-  Shape shape;  // of q, k and v side by side
+  Shape shape;  // of q, k and v concatenated
   QkvValues qkv;
   Tensor y, lse;
 };
@@ -128,7 +128,7 @@ struct RotaryNode final : Node {
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     const Tensor dy = reordered(grad_output, order);  // dy [batch, T, ...]
     Tensor dx = Tensor::empty(dy.shape(), order);
-    rotate(shape, Rotation::Back, table, dy, dx);  // dx = dy turned back   [batch, T, ...]
+    rotate(shape, Rotation::Back, table, dy, dx);  // dx = dy rotated back   [batch, T, ...]
     return {dx};
   }
 
@@ -215,7 +215,7 @@ Tensor attention_to_seen(const Tensor& qkv, std::span<const float> keys,
 
 namespace {
 
-// The first `heads` parts of x, turned; the table is that of x's order.
+// The first `heads` parts of x, rotated; the table is that of x's order.
 Variable rotated(const Variable& x, const RotaryShape& turned, const Tensor& table) {
   const Tensor value = reordered(x.value(), attention_order(x.value()));
   Tensor y = Tensor::empty(x.shape(), value.order());
@@ -223,7 +223,7 @@ Variable rotated(const Variable& x, const RotaryShape& turned, const Tensor& tab
   return record<RotaryNode>(std::move(y), {x}, turned, value.order(), table);
 }
 
-// The inputs of a [q | k | v] that is not put side by side, where q and k are in one order.
+// The inputs of a deferred concatenation [q | k | v], if q and k are in one order.
 std::vector<Variable> parts_to_turn(const Variable& qkv, int64_t heads, int64_t kv_heads,
                                     int64_t d) {
   std::vector<Variable> parts = parts_of(qkv);

@@ -1,4 +1,4 @@
-// Rows of a table by their numbers as an operation.
+// Selects rows of a table by their numbers.
 #pragma once
 
 #include "lacuna/framework/autograd/variable.h"
@@ -17,8 +17,8 @@ struct EmbeddingOptions {
 Variable embedding(const IndexTensor& ids, const Variable& weight,
                    const EmbeddingOptions& options = {});
 
-/// The same of a parameter, whose gradient is computed where it keeps it: what it has collected is
-/// touched in the rows used alone. With `Parameter::sparse_gradient` nothing is done for other
+/// The same for a parameter, whose gradient is computed in its own array: the collected values are
+/// changed only in the used rows. With `Parameter::sparse_gradient` nothing is done for other
 /// rows. A weight of which not every position is stored costs a pass over those that are.
 Variable embedding(const IndexTensor& ids, const ParameterPtr& weight,
                    const EmbeddingOptions& options = {});

@@ -1,4 +1,4 @@
-// Token ids as a variable: how integers reach a module.
+// Token ids as a variable, so that integers can be passed to modules.
 #pragma once
 
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// Ids that stand for a value. An embedding takes the integers as they are; any other operation
-/// gets them as floats, which are exact up to 2²⁴.
+/// Ids in place of a value. An embedding reads the integers directly; any other operation gets them
+/// as floats, which are exact up to 2²⁴.
 class TokenIds final : public DeferredValue {
  public:
   explicit TokenIds(IndexTensor values) : ids(std::move(values)) {}
@@ -19,11 +19,11 @@ class TokenIds final : public DeferredValue {
   IndexTensor ids;
 };
 
-/// A constant of the ids' shape, whose value is computed when somebody asks for it as floats.
+/// A constant of the ids' shape, whose value is computed only if it is needed as floats.
 Variable token_ids(IndexTensor ids);
 
-/// The ids that `variable` stands for; null where it is of another kind, or its value as floats has
-/// been asked for. *Lifetime:* the variable's, until then.
+/// The ids of `variable`; null if it is of another kind, or if its value as floats has been
+/// computed. *Lifetime:* the variable's, until then.
 const IndexTensor* ids_of(const Variable& variable);
 
 }  // namespace lacuna

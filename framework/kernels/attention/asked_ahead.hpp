@@ -1,4 +1,4 @@
-// Memory that is asked for while the products of a head run: what the next head reads and writes.
+// Prefetches the memory of the next head while the products of a head run.
 #pragma once
 
 #include <array>
@@ -8,10 +8,10 @@
 namespace lacuna {
 
 /// Arrays whose lines are prefetched into the second-level cache, evenly over some multiplications:
-/// in one burst the requests would delay the loads.
+/// in one burst, the requests would delay the loads.
 class AskedAhead {
  public:
-  /// Beyond `kArrays` arrays nothing is noted.
+  /// Arrays beyond the first `kArrays` are ignored.
   void add(const float* data, int64_t floats) {
     if (count_ == kArrays) return;
     arrays_[count_++] = {data, data + floats};
@@ -20,7 +20,7 @@ class AskedAhead {
   void spread_over(int64_t multiplications) {
     rate_ = static_cast<double>(lines_) / static_cast<double>(multiplications);
   }
-  /// That many have been done.
+  /// To be called after this number of multiplications.
   void pass(int64_t multiplications) {
     due_ += rate_ * static_cast<double>(multiplications);
     for (; due_ >= 1.0 && current_ < count_; due_ -= 1.0) {

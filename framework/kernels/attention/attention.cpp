@@ -1,7 +1,7 @@
-// Attention as tasks: a query head of an example each in the forward pass; in the backward pass a
-// key head with all its query heads, whose gradients of keys and values are added in their order.
-// Where a block of 64 tokens is a slab, kernels read and write the slabs themselves; else a task
-// copies its head's lanes into memory that its thread keeps.
+// Attention as tasks. A task of the forward pass is one query head of an example; of the backward
+// pass, one key head with all its query heads, whose gradients of keys and values are added in
+// order. If blocks of 64 tokens are slabs, kernels read and write the slabs directly; otherwise a
+// task copies its head's lanes into memory that its thread keeps.
 #include "lacuna/framework/kernels/attention/attention.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace lacuna {
 namespace {
 
 // Floats from a feature's lanes to the next one's: an odd number of cache lines, so that features
-// do not fall on the same few places of a cache.
+// do not share a few sets of a cache.
 int64_t lane_stride(int64_t tokens) { return (tokens + 15) / 16 / 2 * 32 + 16; }
 
 float* kept_memory(int64_t floats) {
@@ -29,7 +29,7 @@ float* kept_memory(int64_t floats) {
   return memory.data();
 }
 
-// The heads of an example, as a task sees them: up to `copies` of them are copied.
+// The heads of an example in a task: up to `copies` of them are copied.
 class TaskLanes {
  public:
   TaskLanes(const AttentionProblem& problem, Order order, int64_t example, int64_t copies)
@@ -38,14 +38,14 @@ class TaskLanes {
     next_ = kept_memory(copies * problem.head_features * stride_);
   }
 
-  // The head that is number `index` of those side by side in x.
+  // Head number `index` of those in x.
   ConstLanes read(const Tensor& x, int64_t index) {
     if (next_ == nullptr) return on_slabs(x.data(x.order()), x, index);
     const Lanes lanes = copy();
     read_head(x, place(index), stride_, lanes.data);
     return {.data = lanes.data, .row = lanes.row, .block = lanes.block};
   }
-  // Where it is computed before `write` puts it there.
+  // Where the result is computed before `write` stores it.
   Lanes result(Tensor& x, int64_t index) {
     return next_ == nullptr ? on_slabs(x.mutable_data(x.order()), x, index) : copy();
   }
@@ -53,7 +53,7 @@ class TaskLanes {
     if (next_ != nullptr) write_head(lanes.data, stride_, place(index), x);
   }
 
-  // The copies that follow overwrite those after this point.
+  // Later copies overwrite those after this mark.
   float* mark() const { return next_; }
   void return_to(float* mark) { next_ = mark; }
 
@@ -83,7 +83,7 @@ class TaskLanes {
   float* next_ = nullptr;
 };
 
-// Notes where a head of an example lies in slabs, the next task's.
+// Records the place in slabs of an example's head, which the next task uses.
 class NextHead {
  public:
   NextHead(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv, int64_t example)
@@ -101,7 +101,7 @@ class NextHead {
       ahead_.add(data + slab * features * kSlabWidth, problem_.head_features * kSlabWidth);
     }
   }
-  // What a kernel asks for while it runs so many products of queries × keys.
+  // What a kernel prefetches during this number of products of queries × keys.
   AskedAhead* over(int64_t products) {
     if (!is_asked_) return nullptr;
     const int64_t pairs = problem_.length * problem_.length / (problem_.causal ? 2 : 1);
@@ -110,8 +110,8 @@ class NextHead {
   }
 
  private:
-  // A batch of this size is not in the second-level cache when its turn comes in a training step,
-  // and eight arrays of this size together are some of that cache.
+  // A batch of this size has left the second-level cache when it is used in a training step, and
+  // eight arrays of this size fill a part of that cache.
   static constexpr int64_t kLargeBatch = 1 << 19, kLargeHead = 1 << 19, kBytesOfAll = 8 * 4;
 
   const AttentionProblem& problem_;

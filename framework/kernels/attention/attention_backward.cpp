@@ -26,18 +26,18 @@ struct Blocks {
   HWY_ALIGN float turned[(kAttentionBlock + kMostEdge) * kMostKeys];  // [queries][80 keys]
 };
 
-// p or ds of the edge's queries and all keys, and of all queries and the edge's keys.
+// p or ds for the edge's queries and all keys, and for all queries and the edge's keys.
 struct EdgeMatrix {
   EdgeRows of_queries, of_keys;
 
-  // What a block has for the edge's keys, in its last rows.
+  // Copies a block's values for the edge's keys, which are in its last rows.
   void take(const BlockPlace& place, const float* matrix) {
     for (int64_t e = 0; e < place.keys - place.key_lanes; ++e) {
       std::copy_n(matrix + (place.key_lanes + e) * kAttentionBlock, place.queries,
                   of_keys.at(e) + place.q0);
     }
   }
-  // Queries and keys of the edge.
+  // Copies the queries and keys of the edge.
   void take_corner(const AttentionHead& head) {
     const int64_t first = head.block_tokens();
     for (int64_t query = 0; query < head.edge(); ++query) {
@@ -52,7 +52,7 @@ struct Edge {
   EdgeMatrix weights, slopes;
 };
 
-// What is known of a block's queries.
+// The data of a block's queries.
 struct Queries {
   HWY_ALIGN float lse[kAttentionBlock];
   HWY_ALIGN float projections[kAttentionBlock];  // D
@@ -75,7 +75,7 @@ struct Queries {
   }
 };
 
-// Scores and dp → f p and ds.
+// Converts scores and dp to f p and ds.
 template <bool kDrop>
 void make_slopes(const AttentionHead& head, const BlockPlace& place, const Queries& queries,
                  Blocks& blocks) {
@@ -106,14 +106,14 @@ void make_slopes(const AttentionHead& head, const BlockPlace& place, const Queri
   }
 }
 
-// The first query of the block that a group of vectors of keys needs, which begins at `key`.
+// The first query of the block that a group of vectors of keys, beginning at `key`, needs.
 HWY_INLINE int64_t first_query(const BlockPlace& place, int64_t key) {
   const int64_t width = kGroup * lane_count();
   return std::max<int64_t>(0, key / width * width - place.offset);
 }
 
-// to[f][j] = or += Σ_i x[f][i] matrix[j][i] over the block's queries, and those of the edge with
-// the last block: the lanes are keys.
+// to[f][j] = or += Σ_i x[f][i] matrix[j][i] over the block's queries and, in the last block, those
+// of the edge: the lanes are keys.
 void add_to_keys(const AttentionHead& head, const BlockPlace& place, Transposition transpose,
                  const float* x, int64_t x_row, const float* matrix, const EdgeMatrix& edge,
                  float* turned, bool adds, float* to, int64_t to_row, AskedAhead* ahead) {
@@ -151,7 +151,7 @@ void add_to_keys(const AttentionHead& head, const BlockPlace& place, Transpositi
   }
 }
 
-// `adds_to_q`, `adds_to_k`: whether dq, and dk and dv, have been written for these queries or keys.
+// `adds_to_q`, `adds_to_k`: whether dq, and dk and dv, are already written for these tokens.
 void add_block(const AttentionHead& head, const BlockPlace& place, const AttentionBackward& a,
                const Queries& queries, bool adds_to_q, bool adds_to_k, Blocks& blocks, Edge& edge) {
   const int64_t q = place.q0 / kAttentionBlock, k = place.k0 / kAttentionBlock;
@@ -195,7 +195,7 @@ void begin_edge(const AttentionHead& head, const AttentionBackward& a, Edge& edg
   }
 }
 
-// What all queries give to the edge's keys.
+// Adds the contributions of all queries to the edge's keys.
 void finish_edge(const AttentionHead& head, const AttentionBackward& a, Edge& edge) {
   edge.weights.take_corner(head);
   edge.slopes.take_corner(head);

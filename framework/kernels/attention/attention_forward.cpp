@@ -1,7 +1,7 @@
-// One head's forward pass: for each 64 queries, over blocks of keys: scores, the running maximum
-// and sum of each query, y = rescaled y + values · weights. A block's weights are 16 to 20 KiB;
-// scores and sums run in registers, four keys × 64 queries or eight features × 32 queries at a
-// time.
+// One head's forward pass: for each 64 queries, a loop over blocks of keys computes scores, the
+// running maximum and sum of each query, and y = rescaled y + values · weights. A block's weights
+// are 16 to 20 KiB. Products run in registers: scores four keys × 64 queries at a time, sums eight
+// features × 32 queries.
 #include <cmath>
 #include <limits>
 
@@ -19,11 +19,11 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// The largest logit of a query before it has seen a key: below any that is computed, and finite, so
-// that the difference of two is a number.
+// The largest logit of a query before its first visible key: below any computed logit, but finite,
+// so that the difference of two is a number.
 constexpr float kNoLogit = -3.0e38f;
 
-// Of the queries so far: the largest logit, and the sum of e^(logit − largest).
+// For the queries so far: the largest logit, and the sum of e^(logit − largest).
 struct RunningSums {
   HWY_ALIGN float largest[kAttentionBlock];
   HWY_ALIGN float totals[kAttentionBlock];
@@ -41,7 +41,7 @@ HWY_INLINE void scale_lanes(const AttentionHead& head, Vector factor, float* y, 
   }
 }
 
-// Makes weights of a block's scores, and scales what has been summed with a smaller maximum.
+// Converts a block's scores to weights, and rescales sums computed with a smaller maximum.
 template <bool kDrop>
 void weigh(const AttentionHead& head, const BlockPlace& place, bool is_first, const float* factors,
            float* matrix, RunningSums& sums, float* y, int64_t y_row) {
@@ -99,7 +99,7 @@ void add_block(const AttentionHead& head, const BlockPlace& place, bool is_first
       arrays.ahead);
 }
 
-// A query that has seen no key has a sum of 0: its y is 0 and its lse +∞.
+// A query without a visible key has a sum of 0: its y is 0 and its lse +∞.
 void finish(const AttentionHead& head, RunningSums& sums, int64_t queries, float* y, int64_t row,
             float* lse) {
   const Floats d;
@@ -116,7 +116,7 @@ void finish(const AttentionHead& head, RunningSums& sums, int64_t queries, float
   std::copy_n(sums.totals, queries, lse);
 }
 
-// The queries of the edge: a row of weights each.
+// The queries of the edge: one row of weights each.
 void forward_edge(const AttentionHead& head, const AttentionForward& arrays) {
   EdgeRows rows;
   edge_scores(head, arrays.k, arrays.q, rows);

@@ -1,4 +1,4 @@
-// One head of attention: what the kernels and their reference agree on.
+// One head of attention: definitions shared by the kernels and their reference.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace lacuna {
 
-/// Queries of a block, and keys of all blocks but the last: as many as a slab has lanes.
+/// Queries of a block, and keys of all blocks but the last: the number of lanes of a slab.
 inline constexpr int64_t kAttentionBlock = kSlabWidth;
-/// Keys of the last block at most: up to 16 that are left are taken by the block before them.
+/// The most keys of the last block: up to 16 remaining keys are added to the block before them.
 inline constexpr int64_t kMostKeys = kAttentionBlock + 16;
 
-/// Tokens behind the last whole block that run as rows (attention_edge.inc), and the tokens of a
-/// head in which they do.
+/// The most tokens after the last whole block that run as rows (attention_edge.inc), and the most
+/// tokens of a head in which they do.
 inline constexpr int64_t kMostEdge = 4, kMostEdgedTokens = 512 + 16;
 
 /// A head of one example.
@@ -25,7 +25,7 @@ struct AttentionHead {
   bool causal = false;
   float scale = 1.0f;
   const int64_t* key_mask =
-      nullptr;  ///< [length]: 0 for a key that nobody sees; null: all are seen
+      nullptr;  ///< [length]: 0 at keys that are masked for all queries; null: no mask
 
   double dropout = 0.0;
   const CounterRng* rng = nullptr;
@@ -33,11 +33,11 @@ struct AttentionHead {
 
   /// Blocks of random words for a row.
   uint64_t row_blocks() const { return static_cast<uint64_t>(length + 1) / 2; }
-  /// Keys that a query sees, not counting the mask.
+  /// Keys visible to a query, without regard to the mask.
   int64_t visible(int64_t query) const { return causal ? query + 1 : length; }
   bool sees(int64_t key) const { return key_mask == nullptr || key_mask[key] != 0; }
 
-  /// Tokens at the end whose queries and keys are no lanes of blocks.
+  /// Tokens at the end whose queries and keys are not lanes of blocks.
   int64_t edge() const {
     const int64_t left = length % kAttentionBlock;
     const bool is_plain = !causal && key_mask == nullptr && dropout == 0.0;
@@ -53,8 +53,8 @@ struct AttentionHead {
 
 AttentionHead head_of(const AttentionProblem& problem, int64_t example, int64_t query_head);
 
-/// Features × tokens of a head: feature f of the block of tokens number b lies at data + b · block
-/// + f · row. Vectors may run over the end of the tokens, up to a multiple of 16.
+/// Features × tokens of a head: feature f of block b of tokens is at data + b · block + f · row.
+/// Vectors may extend beyond the tokens, up to a multiple of 16.
 template <class Float>
 struct HeadLanes {
   Float* data = nullptr;
@@ -73,12 +73,12 @@ struct AttentionForward {
   AskedAhead* ahead = nullptr;
 };
 
-/// Those of its backward pass.
+/// The arrays of its backward pass.
 struct AttentionBackward {
   ConstLanes q = {}, k = {}, v = {}, y = {}, dy = {};
   const float* lse = nullptr;
   Lanes dq = {}, dk = {}, dv = {};
-  bool adds = false;  ///< dk and dv are added to: another query head has written them
+  bool adds = false;  ///< adds to dk and dv, which another query head has written
   Transposition transpose = nullptr;
   AskedAhead* ahead = nullptr;
 };

@@ -5,7 +5,7 @@
 
 namespace lacuna {
 
-/// As `attention` and `attention_gradient`, one scalar after the other.
+/// As `attention` and `attention_gradient`, in scalar code.
 void attention_plainly(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv,
                        Tensor& y, float* lse);
 void attention_gradient_plainly(const AttentionProblem& problem,

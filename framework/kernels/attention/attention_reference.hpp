@@ -12,7 +12,7 @@
 
 namespace lacuna::reference {
 
-/// The factor of a weight: 0 where it is dropped, else 1 / (1 − p).
+/// The factor of a weight: 0 if it is dropped, else 1 / (1 − p).
 inline double attention_factor(const AttentionHead& head, int64_t query, int64_t key) {
   if (head.dropout == 0.0) return 1.0;
   const uint64_t row = head.first_row + static_cast<uint64_t>(query);
@@ -21,7 +21,7 @@ inline double attention_factor(const AttentionHead& head, int64_t query, int64_t
   return words[static_cast<size_t>(key % 2)] >> 8 < threshold ? 0.0 : 1.0 / (1.0 - head.dropout);
 }
 
-/// logits[key] = scale q · k of the keys that are seen; returns the largest real part, −∞ of none.
+/// logits[key] = scale q · k for the visible keys; returns the largest real part, −∞ without keys.
 template <class T>
 double attention_logits(const AttentionHead& head, int64_t query, const T* q, const T* k,
                         std::vector<T>& logits) {
@@ -34,7 +34,7 @@ double attention_logits(const AttentionHead& head, int64_t query, const T* q, co
     }
     logits[static_cast<size_t>(key)] = sum * T(head.scale);
     const double logit = static_cast<double>(std::real(logits[static_cast<size_t>(key)]));
-    if (!(logit <= largest)) largest = logit;  // a row of NaN gives NaN, not none
+    if (!(logit <= largest)) largest = logit;  // a row of NaN gives NaN
   }
   return largest;
 }
@@ -61,7 +61,7 @@ void attention_head(const AttentionHead& head, const T* q, const T* k, const T* 
   }
 }
 
-/// dq is written, dk and dv are added to.
+/// dq is written; dk and dv are added to.
 template <class T>
 void attention_head_gradient(const AttentionHead& head, const T* q, const T* k, const T* v,
                              const T* y, const T* lse, const T* dy, T* dq, T* dk, T* dv) {

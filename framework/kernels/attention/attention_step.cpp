@@ -1,5 +1,5 @@
-// A head's keys and values lie row by row, as they were appended: vectors run along the features,
-// and the sum of a row's products is reduced. Bound by reading keys and values.
+// A head's keys and values are stored row by row, in the order in which they were appended. Vectors
+// cover the features, and a row's products are reduced. Bound by reading keys and values.
 #include "lacuna/framework/kernels/attention/attention_step.hpp"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// Attention of one token to those before it: what generating text is made of.
+// Attention of one token to the tokens before it, for generating text.
 #pragma once
 
 #include <cstdint>
 
 namespace lacuna {
 
-/// A row of queries [heads · d], and the keys and values [seen, kv_heads · d] of what it sees.
+/// A row of queries [heads · d], and the visible keys and values [seen, kv_heads · d].
 struct AttentionStep {
   int64_t heads = 1;
   int64_t kv_heads = 1;  ///< divides `heads`
@@ -17,8 +17,8 @@ struct AttentionStep {
   const float* values = nullptr;
 };
 
-/// y = softmax(scale q kᵀ) v for each head, side by side. *Shapes:* y [heads · d]. *Cost:* 4 d
-/// operations for each key and head; the heads are shared out to the threads.
+/// y = softmax(scale q kᵀ) v for all heads, concatenated. *Shapes:* y [heads · d]. *Cost:* 4 d
+/// operations per key and head; the heads are divided among the threads.
 void attend(const AttentionStep& step, float* y);
 
 }  // namespace lacuna

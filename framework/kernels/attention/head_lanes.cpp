@@ -1,4 +1,4 @@
-// A run of lanes is copied by whole vectors, the last of which overlaps the one before it, so that
+// A run of lanes is copied by whole vectors, the last of which overlaps the one before it. So
 // nothing outside the run is read or written: other threads may be writing the lanes next to it.
 #include "lacuna/framework/kernels/attention/head_lanes.hpp"
 
@@ -57,7 +57,7 @@ namespace {
 
 HWY_EXPORT(copy_runs);
 
-// Calls body(row of the place, rows, where they start) for each run of rows that lie in one slab.
+// Calls body(row of the place, rows, their start) for each run of rows within one slab.
 template <class Body>
 void for_each_run(const HeadPlace& place, int64_t features, const Body& body) {
   for (int64_t r = 0; r < place.rows;) {

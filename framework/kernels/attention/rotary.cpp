@@ -1,5 +1,5 @@
-// Vectors run along the pairs of a row, or in slabs along the examples' positions of a pair. Bound
-// by memory.
+// Vectors cover the pairs of a row or, in slabs, the positions of the examples for a pair. Bound by
+// memory.
 #include "lacuna/framework/kernels/attention/rotary.hpp"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ void rotate(const RotaryShape& shape, Rotation rotation, const Tensor& table, co
   parallel_blocks((rows + kSlabWidth - 1) / kSlabWidth, [&](int64_t slab) {
     const float* in = from + slab * features * kSlabWidth;
     float* out = to + slab * features * kSlabWidth;
-    std::copy(in, in + features * kSlabWidth, out);  // what is not turned, the padding too
+    std::copy(in, in + features * kSlabWidth, out);  // other columns, and the padding
     const int64_t lanes = std::min(kSlabWidth, rows - slab * kSlabWidth);
     for (int64_t lane = 0; lane < lanes;) {
       const int64_t position = (slab * kSlabWidth + lane) % shape.length;

@@ -1,4 +1,4 @@
-// Rotary position embeddings: pairs of features turned by angles that grow with the position.
+// Rotary position embeddings: pairs of features rotated by angles that grow with the position.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace lacuna {
 
-/// Which way pairs are turned: the gradient of a rotation is the rotation back.
+/// The direction: the gradient of a rotation is the rotation back.
 enum class Rotation { Forward, Back };
 
 /// cos and sin of t · base^(−2i/d) for positions t = first + (0 … length − 1) and pairs i < d/2.
-/// *Shapes:* [2, length, d/2], or [2, d/2, length] where the activations are in slabs of the batch.
+/// *Shapes:* [2, length, d/2], or [2, d/2, length] if the activations are in slabs of the batch.
 /// *Cost:* a sine and a cosine in double precision each.
 Tensor rotary_table(int64_t length, int64_t head_features, double base, Order order,
                     int64_t first = 0);
 
-/// What is turned: the first `heads` parts of d columns in a row of x; the others are copied.
+/// The rotated columns: the first `heads` parts of d columns in a row of x; the others are copied.
 struct RotaryShape {
   int64_t heads = 0;          ///< of queries and keys together
   int64_t head_features = 0;  ///< d, even

@@ -1,5 +1,5 @@
-// The products of cells for batches of a few examples, row-major: see block_products.h. The lanes
-// are the rows of a cell, whose values are contiguous: the weights stream through once for each
+// The products of cells for batches of a few examples, row-major: see block_products.hpp. The
+// lanes are the rows of a cell, whose values are contiguous: the weights are read once for each
 // example.
 #include <algorithm>
 
@@ -36,9 +36,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Quad = hn::FixedTag<float, 4>;
 
-// A row of cells in a tile: where its values, its columns and its activations are.
+// A row of cells in a tile: the places of its values, columns and activations.
 struct Segment {
-  int64_t row = 0, first = 0, length = 0;  // of cells
+  int64_t row = 0, first = 0, length = 0;  // in cells
   const uint16_t* offsets = nullptr;
 };
 
@@ -56,8 +56,8 @@ HWY_INLINE void for_each_segment(const CsrStream& cells, const CsrTile& tile, co
   }
 }
 
-// Calls `four(columns, place)` for four columns of the segment at a time, `place` being that of the
-// first among the segment's columns, and `one(column, place)` for those that are left.
+// Calls `four(columns, place)` for four columns of the segment at a time, with the place of the
+// first among the segment's columns, and `one(column, place)` for the remaining columns.
 template <int kColumns, class Four, class One>
 HWY_INLINE void for_each_column(const Segment& segment, const Four& four, const One& one) {
   int64_t k = 0;
@@ -77,7 +77,7 @@ HWY_INLINE void for_each_column(const Segment& segment, const Four& four, const 
   }
 }
 
-// Four sums side by side hide the latency of an addition.
+// Four independent sums hide the latency of an addition.
 template <int kRows, int kColumns>
 HWY_INLINE void product_segment(const Segment& segment, const float* values, const float* x,
                                 const float* start, float* y) {
@@ -103,7 +103,7 @@ HWY_INLINE void product_segment(const Segment& segment, const float* values, con
   }
 }
 
-// dy · w over the rows of a column, folded to four lanes.
+// dy · w over the rows of a column, reduced to four lanes.
 template <int kRows>
 HWY_INLINE hn::Vec<Quad> column_product(const float* w, const float* dy) {
   const Quad d;
@@ -145,8 +145,8 @@ HWY_INLINE void scatter_segment(const Segment& segment, const float* values, con
       });
 }
 
-// Of kExamples examples at once, so that the gradient is written once: `dy` and `x` are those of
-// the first, the others' follow after s.rows() and s.columns().
+// Processes kExamples examples at once, so that the gradient is written once: `dy` and `x` are
+// those of the first example; those of the others follow after s.rows() and s.columns() floats.
 template <int kRows, int kColumns, int kExamples>
 HWY_INLINE void gradient_segment(const BlockStream& s, const Segment& segment, const float* dy,
                                  const float* x, bool accumulate, float* gradient) {

@@ -1,10 +1,10 @@
 // The weight gradient of cells over batch slabs.
 //
-// Sums run over two slabs before they are reduced, four together into one 16-byte store: a
-// reduction costs about half as much as the multiply-adds of one slab. Cells of one column take
-// four rows at a time, whose output gradients stay in registers (those of one slab of the two; the
-// others come from the first-level cache). 4 × 4 cells have sixteen sums (eight with 16 registers),
-// for which eight loads serve sixteen multiply-adds; those of larger blocks have nothing to reduce
+// Sums cover two slabs before they are reduced, four together into one 16-byte store: a reduction
+// costs about half as much as the multiply-adds of one slab. Cells of one column are processed four
+// rows at a time. The rows' output gradients of one slab stay in registers; those of the other are
+// read from the first-level cache. 4 × 4 cells have sixteen sums (eight with 16 registers), for
+// which eight loads serve sixteen multiply-adds. Larger blocks need no reduction
 // (large_block_gradient.inc).
 #include "lacuna/framework/kernels/blocks/block_gradient.hpp"
 
@@ -29,12 +29,12 @@
 namespace lacuna {
 namespace {
 
-// Rows of cells of one length in one tile of a few slabs that follow each other.
+// Rows of cells of one length, in one tile of a few consecutive slabs.
 struct Run {
   const char* x = nullptr;   // the tile's first row of the first slab
   const char* dy = nullptr;  // the first slab
   float* gradient = nullptr;
-  float* lanes = nullptr;  // BatchLanes of the rows, or null: not wanted, or not in this tile
+  float* lanes = nullptr;  // BatchLanes; null: not needed, or not in this tile
   const uint32_t* rows = nullptr;
   const uint16_t* offsets = nullptr;
   int64_t count = 0;                    // rows
@@ -42,8 +42,8 @@ struct Run {
   int64_t x_slab = 0, dy_slab = 0;      // bytes from a slab to the next
   int64_t slabs = 0, last_vectors = 0;  // of the last slab
   bool accumulate = false;
-  // Of the next slabs, asked for while these are worked on: with each row the same rows, and some
-  // lines of each slab's activations. 0 slabs: none.
+  // The next slabs, which are prefetched during these: the same rows for each row, and some lines
+  // of each slab's activations. 0 slabs: none.
   int64_t next_slabs = 0;
   const char* next_x = nullptr;
   int64_t next_lines = 0;
@@ -104,7 +104,7 @@ HWY_INLINE void prefetch_rows(const char* rows, int64_t count) {
   for (int64_t line = 0; line < count * kRowBytes; line += 64) __builtin_prefetch(rows + line);
 }
 
-// Asks for what the next slabs' part of row i, whose output gradients are at dy, needs.
+// Prefetches the next slabs' part of row i, whose output gradients are at dy.
 HWY_INLINE void prefetch_next_slabs(const Run& run, int64_t i, const char* dy, int64_t rows) {
   for (int64_t slab = 0; slab < run.next_slabs; ++slab) {
     const char* at = dy + (run.slabs + slab) * run.dy_slab;
@@ -114,8 +114,8 @@ HWY_INLINE void prefetch_next_slabs(const Run& run, int64_t i, const char* dy, i
   }
 }
 
-// Adds the output gradients of a row of cells, which are at dy, to their partial sums: of `whole`
-// vectors of all slabs but the last, of which there are `vectors`.
+// Adds the output gradients of a row of cells, at dy, to their partial sums: `whole` vectors of all
+// slabs but the last, and `vectors` of the last.
 HWY_INLINE void add_rows_to_lanes(const Run& run, int64_t i, const char* dy, int64_t rows,
                                   int64_t slabs, int64_t whole, int64_t vectors) {
   float* lanes = run.lanes + run.rows[i] * rows * BatchLanes::kLanes;
@@ -129,8 +129,8 @@ HWY_INLINE void add_rows_to_lanes(const Run& run, int64_t i, const char* dy, int
   }
 }
 
-// Adds the products of a column's activations with four rows of output gradients, that `dy(r, v)`
-// gives.
+// Adds the products of a column's activations with four rows of output gradients, given by `dy(r,
+// v)`.
 template <int kVectors, class Rows>
 HWY_INLINE void add_column(const char* x, const Rows& dy, Vector (&sum)[4]) {
   HWY_UNROLL(8)
@@ -141,11 +141,11 @@ HWY_INLINE void add_column(const char* x, const Rows& dy, Vector (&sum)[4]) {
   }
 }
 
-constexpr int kWhole = kSlabVectors < 8 ? kSlabVectors : 8;  // vectors taken at once
+constexpr int kWhole = kSlabVectors < 8 ? kSlabVectors : 8;  // vectors processed at once
 
 // Four rows of a row of cells over kWhole vectors of the first of two slabs and kVectors of the
-// second, or, where kSlabs is 1, over kVectors of one. The last slab's output gradients stay in
-// registers where there are 32.
+// second or, if kSlabs is 1, over kVectors of one slab. With 32 registers, the last slab's output
+// gradients stay in registers.
 template <int kRows, int kVectors, int kSlabs>
 HWY_INLINE void columns_part(const Run& run, const char* dy, const uint16_t* offsets,
                              float* gradient) {
@@ -273,7 +273,7 @@ HWY_INLINE void columns_of(Run run) {
   columns_gradient<kRows, kWhole, kSlabs>(run);
 }
 
-// Cells of one column. Where a slab has more vectors than are taken at once, each slab has its own
+// Cells of one column. If a slab has more vectors than are processed at once, each slab has its own
 // passes.
 template <int kRows>
 HWY_INLINE void run_columns(Run run) {

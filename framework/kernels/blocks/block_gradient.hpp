@@ -1,12 +1,12 @@
-// The weight gradient of cells together with what passes by: see block_products.hpp.
+// The weight gradient of cells, with the bias gradient from the same pass: see block_products.hpp.
 #pragma once
 
 #include "lacuna/framework/kernels/blocks/block_products.hpp"
 
 namespace lacuna {
 
-/// As the block_gradient of block_products.hpp; `dy_sums` [rows], if not null, becomes Σ dy over
-/// the batch: a bias's gradient costs no pass of its own.
+/// As the block_gradient of block_products.hpp. If `dy_sums` [rows] is not null, it becomes Σ dy
+/// over the batch, so that a bias's gradient needs no separate pass.
 void block_gradient(const BlockStream& stream, const float* dy, const float* x, int64_t batch,
                     Accumulate accumulate, float* gradient, float* dy_sums);
 

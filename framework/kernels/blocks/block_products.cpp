@@ -1,14 +1,14 @@
 // The forward product and the input gradient of cells over batch slabs.
 //
 // Sums over a whole row of a tile stay in registers: kRows outputs × kVectors vectors of examples,
-// 16 of them where there are 32 registers (four outputs × four vectors, 3 to 5 % faster than eight
-// × two on AMD Zen 4), 8 where there are 16. A vector of activations is loaded once and multiplied
-// with kRows weights, each spread to all lanes by its load: a load for two multiply-adds. Several
-// passes over a row's cells cover the slab's 64 examples and the cell's rows; the weights then are
-// in the first-level cache.
+// 16 sums with 32 registers (four outputs × four vectors, 3 to 5 % faster than eight × two on AMD
+// Zen 4), 8 with 16. A vector of activations is loaded once and multiplied with kRows weights, each
+// spread to all lanes by its load: one load per two multiply-adds. Several passes over a row's
+// cells cover the slab's 64 examples and the cell's rows; the weights are then in the first-level
+// cache.
 //
-// 4 × 4 cells have their input gradient by the forward loop over the transposed cells, with the
-// weights read where they lie; other cells are scattered (block_scatter.cpp).
+// The input gradient of 4 × 4 cells is the forward loop over the transposed cells, which reads the
+// weights in place; that of other cells is a scatter (block_scatter.cpp).
 #include "lacuna/framework/kernels/blocks/block_products.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ void transposed_block(const PatternShape& cell, const BlockTransposed& transpose
 }
 #else
 
-// How a product reads the cells: kOut outputs of each, kIn inputs, and where their values lie.
+// How a product reads a cell: kOut outputs, kIn inputs, and the places of the values.
 template <int kRows, int kColumns>
 struct Forward {
   static constexpr int kOut = kRows, kIn = kColumns, kOutStride = 1, kInStride = kRows;
@@ -97,8 +97,8 @@ HWY_INLINE void product_part(const Run& run, const char* x, const float* bias, c
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 
-// Outputs [kFirst, kFirst + kRows) of the sixteen of four rows of 4 × 4 cells that have the same
-// columns: with more of them at once than a cell has, fewer loads serve as many multiply-adds.
+// Outputs [kFirst, kFirst + kRows) of the sixteen of four rows of 4 × 4 cells with the same
+// columns: with more outputs at once than one cell has, fewer loads serve as many multiply-adds.
 template <class Form, int kFirst, int kRows>
 HWY_INLINE void large_part(const Run& run, const float* bias, const float* values,
                            const uint16_t* offsets, const uint32_t* source, char* y) {
@@ -142,7 +142,7 @@ HWY_INLINE void large_part(const Run& run, const float* bias, const float* value
   }
 }
 
-// Four rows of cells from row i on.
+// Processes four rows of cells from row i on.
 template <class Form>
 HWY_INLINE void large_product(const Run& run, int64_t i) {
   const int64_t row = run.rows[i] * 4, first = i * run.length;
@@ -198,7 +198,7 @@ HWY_NOINLINE void product_rows(const Run& run) {
   }
 }
 
-// The outputs of a cell taken at once for so many vectors of examples.
+// The outputs of a cell processed at once with this number of vectors of examples.
 constexpr int product_part_rows(int rows, int vectors) {
   return kManyRegisters && vectors <= 2 ? rows : 4;
 }

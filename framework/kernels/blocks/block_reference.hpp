@@ -1,4 +1,4 @@
-// The products of cells in plain C++, for checking the rest: see block_products.h.
+// The products of cells in plain C++, to check the vectorized ones: see block_products.hpp.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ void block_for_each(const BlockStream& s, const CsrBlock& block, const CsrTile& 
   }
 }
 
-/// Where an example's features are: the `stride` is the distance of a feature's examples from the
-/// next feature's, `step` that of two examples: 64 and 1 in a slab, 1 and the number of features in
+/// The places of an example's features: `stride` is the distance from one feature to the next,
+/// `step` from one example to the next: 64 and 1 in a slab, 1 and the number of features in
 /// rows.
 struct Strides {
   int64_t x_stride = kSlabWidth, x_step = 1;

@@ -1,8 +1,8 @@
 // The input gradient of cells of one column over batch slabs, by scatter.
 //
-// The output gradients of a row of cells stay in registers; each column of the tile is loaded,
-// added to and stored: one store for eight (four) multiply-adds, and no transposed index. A thread
-// has a tile of columns to itself, and goes through the rows in the stream's order.
+// The output gradients of a row of cells stay in registers. Each column of the tile is loaded,
+// added to and stored: one store per eight (four) multiply-adds, and no transposed index. A tile of
+// columns belongs to one thread, which processes the rows in the stream's order.
 #include "lacuna/framework/kernels/blocks/block_products.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void scatter_tile(const BlockStream& s, int64_t column_tile, const float* values
 }
 #else
 
-// dX of each column += Σ of kPart of kRows weights times the rows' output gradients, in registers.
+// dX of each column += Σ of kPart of kRows weights times the rows' output gradients (in registers).
 template <int kRows, int kPart, int kVectors>
 HWY_INLINE void scatter_part(const Run& run, const float* values, const uint16_t* offsets,
                              const char* dy, char* dx) {

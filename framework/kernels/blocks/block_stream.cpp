@@ -1,4 +1,4 @@
-// Building streams of cells: see block_products.h.
+// Builds streams of cells: see block_products.hpp.
 #include <fmt/core.h>
 #include <algorithm>
 #include <numeric>
@@ -9,9 +9,9 @@
 namespace lacuna {
 namespace {
 
-// A tile has about so many columns of weights in each row, that the loading and storing of a row's
-// outputs costs little compared with them, and no more columns than the caches hold of a slab: a
-// multiply reads so few activations that the second-level cache keeps up.
+// A tile has enough columns of weights in each row that loading and storing a row's outputs costs
+// little in comparison, but no more columns of a slab than the caches hold: the multiply-adds read
+// so few activations that the second-level cache is fast enough.
 CsrCut choose_cut(const PatternShape& cell, int64_t rows, int64_t columns, int64_t cells) {
   constexpr double kColumnsInRow = 64.0;
   constexpr int64_t kShortest = 128, kLongest = 2048, kRows = 512, kValues = 1 << 15;
@@ -72,7 +72,7 @@ BlockStream block_stream(const PatternShape& cell, int64_t rows, int64_t columns
   return stream;
 }
 
-// A counting sort of the cells by column; within a column by row, as the stream's places tell.
+// A counting sort of the cells by column and, within a column, by row, in the stream's order.
 BlockTransposed block_transposed(const BlockStream& stream) {
   struct Cell {
     uint32_t row = 0, place = 0;

@@ -1,4 +1,4 @@
-// Rows of cells that follow each other and have the same columns, as those of larger blocks do.
+// Consecutive rows of cells with the same columns, as in larger blocks.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// Whether the `rows` rows of cells from the run's i-th on are neighbours with the same columns.
+/// Whether `rows` rows of cells, from the run's i-th on, are consecutive with equal columns.
 template <class Run>
 bool share_columns(const Run& run, int64_t i, int64_t rows) {
   if (i + rows > run.count) return false;

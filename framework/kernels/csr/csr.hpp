@@ -28,7 +28,7 @@ namespace lacuna {
 /// Rows of one tile that have the same number of nonzeros in it.
 struct CsrGroup {
   int64_t first_row = 0;    ///< in CsrStream::rows_in_order
-  int64_t first_value = 0;  ///< of the group's first row; the rows follow each other
+  int64_t first_value = 0;  ///< of the group's first row; the rows are consecutive
   int32_t rows = 0;
   int32_t length = 0;  ///< nonzeros of each row
   /// In each pair of rows, this number of first nonzeros, a multiple of four, are in the same
@@ -85,7 +85,7 @@ CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row
 /// How a stream is cut, for kernels outside of this file that read it.
 struct CsrCut {
   int64_t tile_columns = 1 << 16;  ///< at least 1, at most 2¹⁶
-  int64_t rows_in_block = 512;     ///< at least so many; blocks are cut to equal nonzeros
+  int64_t rows_in_block = 512;     ///< at least; blocks have about equal numbers of nonzeros
   int64_t nonzeros_in_block = 1 << 14;
 };
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
@@ -113,7 +113,7 @@ std::vector<int64_t> csr_row_begins(const CsrStream& stream);
 /// The stream of the transposed matrix.
 struct CsrTransposed {
   CsrStream stream = {};
-  Array<uint32_t> source = {};  ///< of each of its values, the place among the original ones
+  Array<uint32_t> source = {};  ///< for each of its values, the place in the original stream
 
   int64_t bytes() const {
     return stream.bytes() + static_cast<int64_t>(source.size() * sizeof(uint32_t));

@@ -12,7 +12,7 @@ class RowPairing {
  public:
   struct Pair {
     uint32_t first = 0, second = 0;
-    int32_t shared = 0;  ///< bits that both have, rounded down to a multiple of kUnit
+    int32_t shared = 0;  ///< common bits, rounded down to a multiple of kUnit
   };
   static constexpr int32_t kUnit = 4;
 

@@ -1,5 +1,5 @@
-// By blocks of 64 rows: the blocks on the diagonal are factored and inverted by plain loops, and
-// everything else is products (double_product.hpp), the solves too, by those inverses.
+// Works by blocks of 64 rows: plain loops factor and invert the blocks on the diagonal. All else,
+// including the solves with these inverses, is products (double_product.hpp).
 #include "lacuna/framework/kernels/dense/cholesky.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kBlock = 64;  // of rows
-constexpr int64_t kTile = 256;  // of what the products make
+constexpr int64_t kTile = 256;  // of the products
 using BlockInverse = std::array<double, kBlock * kBlock>;
 
-// Of n ≤ kBlock rows with leading dimension `stride`; n when all pivots are fine.
+// For n ≤ kBlock rows with leading dimension `stride`; returns n if all pivots are valid.
 int64_t factor_block(int64_t n, int64_t stride, double* a, std::span<const double> floors) {
   for (int64_t j = 0; j < n; ++j) {
     double* row = a + j * stride;
@@ -60,7 +60,7 @@ int64_t cholesky(int64_t n, double* a, double smallest) {
   std::vector<double> below;
   for (int64_t j = 0; j < n; j += kBlock) {
     const int64_t width = std::min(kBlock, n - j), next = j + width, rest = n - next;
-    // Where the floor is not a number, no pivot is above it.
+    // If the floor is NaN, no pivot is above it.
     const int64_t done =
         factor_block(width, n, a + j * n + j, std::span(floors).subspan(static_cast<size_t>(j)));
     if (done < width) return j + done;
@@ -80,7 +80,7 @@ int64_t cholesky(int64_t n, double* a, double smallest) {
     for (int64_t r = 0; r < rest; ++r) {
       std::copy_n(below.data() + r * width, width, a + (next + r) * n + j);
     }
-    // The lower triangle of what is left, by bands of rows and columns.
+    // The remaining lower triangle, by bands of rows and columns.
     const int64_t bands = (rest + kTile - 1) / kTile;
     const auto update = [&](int64_t r, int64_t height, int64_t c, int64_t columns) {
       add_product({.m = height,
@@ -171,7 +171,7 @@ void invert_lower(int64_t n, double* a) {
 void square_lower(int64_t n, double* a) {
   std::vector<double> band;
   band.reserve(static_cast<size_t>(std::min(kTile, n) * n));
-  // Rows i … of the product need rows i … of L alone, so that they can take the place of these.
+  // Rows i … of the product need only rows i … of L, so they can replace these.
   for (int64_t i = 0; i < n; i += kTile) {
     const int64_t height = std::min(kTile, n - i), width = i + height;
     band.assign(static_cast<size_t>(height * width), 0.0);

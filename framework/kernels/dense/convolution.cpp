@@ -1,7 +1,7 @@
-// Work is cut into blocks of examples that depend on the sizes and the machine alone, and each is
-// one single-threaded product, so that results do not depend on the number of threads. A block has
-// tiles enough (of 4 × 4 outputs, Winograd's) for the transformation of the weight, which each
-// repeats, to be the less of the work.
+// Work is cut into blocks of examples that depend only on the sizes and the machine. Each block is
+// one single-threaded product, so results do not depend on the number of threads. Each block
+// repeats the transformation of the weight, so blocks have enough tiles (of 4 × 4 outputs, for
+// Winograd's) that this is the smaller part of the work.
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 
 #include <algorithm>
@@ -41,9 +41,9 @@ int64_t tiles_of_image(const ConvolutionShape& s) {
   return (out.height + 3) / 4 * ((out.width + 3) / 4);
 }
 
-// Examples of a block. Directly computed ones are no more than the machine can work on at a time:
-// each converts the weight, and its gradient, again (1×1 1024→256 @14 on an Intel Xeon: 8 blocks
-// run at 0.84 of oneDNN's speed on all examples, 2 at 0.94).
+// Examples per block. Direct convolutions have no more blocks than the machine can process at a
+// time, because each converts the weight, and its gradient, again (1×1 1024→256 @14 on an Intel
+// Xeon: 8 blocks run at 0.84 of oneDNN's speed on all examples, 2 at 0.94).
 int64_t block_batch(const ConvolutionShape& s, ConvolutionAlgorithm algorithm) {
   constexpr int64_t kTiles = 64;
   const int64_t blocks =
@@ -57,7 +57,7 @@ int64_t floats_of_example(const Tensor& images) {
   return images.shape()[0] == 0 ? 0 : images.storage_size() / images.shape()[0];
 }
 
-// In the order that dense products take.
+// Returns the images in the order that dense products use.
 Tensor in_dense_order(const Tensor& images) {
   return reordered(images, dense_image_order(images.shape()[1]));
 }
@@ -82,7 +82,7 @@ Order dense_image_order(int64_t channels) {
 bool has_winograd(const ConvolutionShape& shape) {
 #if LACUNA_HAVE_DNNL
   bool has_it = false;
-  // In a block, as the products are: in one thread.
+  // Within a block, as for the products: in one thread.
   if (!use_reference_kernels())
     parallel_blocks(1, [&](int64_t) { has_it = onednn_has_winograd(shape); });
   return has_it;
@@ -95,7 +95,7 @@ bool has_winograd(const ConvolutionShape& shape) {
 ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape) {
   constexpr int64_t kTilesOfTwo = 512;
   constexpr int64_t kMostBytes = int64_t{32} << 20;
-  constexpr int64_t kTransformed = 36;  // floats of a tile in a channel
+  constexpr int64_t kTransformed = 36;  // floats per tile and channel
   const int64_t tiles = shape.batch * tiles_of_image(shape);
   const int64_t bytes = tiles * (shape.in_channels + shape.out_channels) * kTransformed *
                         static_cast<int64_t>(sizeof(float));

@@ -10,23 +10,23 @@
 
 namespace lacuna {
 
-/// The storage order in which dense products take and give images of so many channels.
+/// The storage order of images in dense products, for this number of channels.
 Order dense_image_order(int64_t channels);
 
-/// Whether there is Winograd's transformation for such a convolution on this processor (oneDNN has
-/// it for AVX-512); if there is none, the direct product is taken in its place.
+/// Whether Winograd's transformation is available for a convolution on this processor (oneDNN has
+/// it for AVX-512); otherwise the direct product is used.
 bool has_winograd(const ConvolutionShape& shape);
 
-/// Winograd's transformation in few blocks: each transforms the weight again, for which at eight
-/// the time of many channels on small images doubles. One, or two where each then has 256 tiles of
-/// 4 × 4 outputs, and more where a block's transformed images were above 32 MiB: by the sizes
-/// alone, so that results do not depend on the number of threads.
+/// Winograd's transformation with few blocks: each block transforms the weight again, and with
+/// eight blocks, many channels on small images take twice as long. There are two blocks if each
+/// then has 256 tiles of 4 × 4 outputs, otherwise one, and more if a block's transformed images
+/// would exceed 32 MiB. Only the sizes decide, so results do not depend on the number of threads.
 ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape);
 
-/// y = w ∗ x + bias. *Shapes:* weight [out, in / groups, kernel] row-major, bias [out] or null;
-/// x [batch, in, image] in any order → y in `dense_image_order`. *Cost:* blocks of examples that
-/// depend on the sizes alone, each a single-threaded product; the weight is reordered once.
-/// *Errors:* Error where oneDNN fails.
+/// y = w ∗ x + bias. *Shapes:* weight [out, in / groups, kernel] row-major, bias [out] or null; x
+/// [batch, in, image] in any order → y in `dense_image_order`. *Cost:* blocks of examples that
+/// depend only on the sizes, each a single-threaded product; the weight is reordered once.
+/// *Errors:* Error if oneDNN fails.
 Tensor dense_convolution(const ConvolutionShape& shape, ConvolutionAlgorithm algorithm,
                          const float* weight, const Tensor& x, const float* bias);
 /// dx from dy.

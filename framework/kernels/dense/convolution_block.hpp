@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// Images in memory: a block's first example and the order they lie in.
+/// Images in memory: a block's first example, and the storage order.
 struct ConstImages {
   const float* data = nullptr;
   Order order = Order::RowMajor;
@@ -29,14 +29,14 @@ class ConvolutionProvider {
                                float* gradient) const = 0;
 };
 
-/// From the definition, in double: for checking the rest. Row-major images.
+/// By the definition, in double, to check the other providers. Row-major images.
 const ConvolutionProvider& reference_convolution();
 /// Products of unfolded images by Eigen. Row-major images.
 const ConvolutionProvider& unfolded_convolution();
 #if LACUNA_HAVE_DNNL
 /// oneDNN's primitives.
 const ConvolutionProvider& onednn_convolution(ConvolutionAlgorithm algorithm);
-/// Whether oneDNN has Winograd's for the forward product.
+/// Whether oneDNN has Winograd's algorithm for the forward product.
 bool onednn_has_winograd(const ConvolutionShape& shape);
 #endif
 

@@ -1,5 +1,5 @@
-// oneDNN's convolution primitives, made once for each size and kept: they are made and run in one
-// thread, each thread with a scratchpad of its own, so that several may run the same one.
+// oneDNN's convolution primitives, created once for each size and kept. They are created for one
+// thread, and each thread has its own scratchpad, so several threads may run the same primitive.
 #include "lacuna/framework/kernels/dense/convolution_block.hpp"
 #include "lacuna/framework/kernels/dense/kernel_memory.hpp"
 
@@ -32,7 +32,7 @@ const dnnl::engine& engine() {
 
 memory::dims pair(Extent extent) { return {extent.height, extent.width}; }
 
-// oneDNN counts the pixels between taps.
+// oneDNN counts the pixels between taps instead of their distance.
 memory::dims between(Extent dilation) { return {dilation.height - 1, dilation.width - 1}; }
 
 memory::desc images(const ConvolutionShape& s, bool is_output, memory::format_tag tag) {
@@ -112,7 +112,7 @@ std::string key_of(Kind kind, const ConvolutionShape& s, ConvolutionAlgorithm al
                      algorithm.is_winograd, has_bias, s.output().to_string());
 }
 
-// Winograd's, or null if there is none.
+// Winograd's primitive, or null if there is none.
 std::shared_ptr<const Primitive> make_winograd(Kind kind, const ConvolutionShape& s,
                                                bool has_bias) {
   try {
@@ -124,7 +124,7 @@ std::shared_ptr<const Primitive> make_winograd(Kind kind, const ConvolutionShape
   }
 }
 
-// Where there is no Winograd for a product, it is direct.
+// If there is no Winograd primitive for a product, it is direct.
 std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
                                            ConvolutionAlgorithm algorithm, bool has_bias) {
   static std::mutex mutex;
@@ -141,7 +141,7 @@ std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
   return entry;
 }
 
-// What a product needs in addition to its operands.
+// Additional memory of a product besides its operands.
 class Scratch {
  public:
   void* take(size_t bytes) { return blocks_.emplace_back(bytes).data(); }
@@ -155,7 +155,7 @@ dnnl::stream& stream() {
   return own;
 }
 
-// What a product reads, in the form that its primitive wants.
+// An input of a product, in the form that its primitive requires.
 memory wanted(const memory::desc& have, const float* data, const memory::desc& want,
               Scratch& scratch) {
   memory source(have, engine(), const_cast<float*>(data));
@@ -165,7 +165,7 @@ memory wanted(const memory::desc& have, const float* data, const memory::desc& w
   return converted;
 }
 
-// Where a product writes: into place, or aside and then there.
+// The output of a product: in place, or in a buffer that is then converted.
 class Target {
  public:
   Target(const memory::desc& have, float* data, const memory::desc& want, Scratch& scratch)

@@ -1,4 +1,4 @@
-// Convolution as a matrix product: the pixels under the kernel at each place of it become a column.
+// Convolution as a matrix product: the pixels under the kernel at each place become a column.
 #define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Core>
 #include <vector>
@@ -26,7 +26,7 @@ struct Part {
   int64_t rows() const { return in * shape.taps(); }
   int64_t places() const { return output.height * output.width; }
 
-  // Calls `visit(row, place, pixel of the part)` for what lies in the image.
+  // Calls `visit(row, place, pixel of the part)` for the pixels within the image.
   template <class Visit>
   void for_each(const Visit& visit) const {
     const Window& w = shape.window;

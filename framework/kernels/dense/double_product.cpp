@@ -1,6 +1,6 @@
-// A tile of C takes 128 of the k at a time: B's part is packed into panels as wide as a register
-// tile, A's into groups of four rows, both filled up with zeros, so that there is one loop: a panel
-// of B (32 KiB with AVX-512) stays in the first cache while all groups of A pass it.
+// A tile of C processes 128 of the k at a time. B's part is packed into panels as wide as a
+// register tile, A's into groups of four rows, padded with zeros, so that there is one loop. A
+// panel of B (32 KiB with AVX-512) stays in the first-level cache for all groups of A.
 #include "lacuna/framework/kernels/dense/double_product.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace lacuna {
 namespace {
 
-// Of the result at a time. Each thread packs a tile's rows: 128 KiB.
+// Sizes of a part of the result. Each thread packs a tile's rows: 128 KiB.
 constexpr int64_t kTileRows = 128, kTileColumns = 256, kDepth = 128, kGroup = 4;
 
 struct Packed {
@@ -40,8 +40,8 @@ constexpr int kLanes = static_cast<int>(hn::MaxLanes(Doubles()));
 constexpr int kVectors = kLanes == 8 ? 4 : 3;  // with 16 registers, twelve of them sums
 constexpr int64_t kPanel = kLanes * kVectors;
 
-// A strip of `count` ≤ width lines, laid out [depth][width]; element (line, l) lies at
-// from[line · line_step + l · depth_step].
+// Packs a strip of `count` ≤ width lines as [depth][width]; element (line, l) is at from[line ·
+// line_step + l · depth_step].
 HWY_INLINE void pack_strip(const double* from, int64_t count, int64_t width, int64_t depth,
                            int64_t line_step, int64_t depth_step, double* to) {
   for (int64_t l = 0; l < depth; ++l, to += width, from += depth_step) {
@@ -71,7 +71,7 @@ HWY_INLINE void multiply(const double* HWY_RESTRICT a, const double* HWY_RESTRIC
   }
 }
 
-// One tile of C: rows i …, columns j … of the product, m × n of them.
+// One tile of C: m × n elements of the product, from row i and column j on.
 int64_t PanelWidth() { return kPanel; }
 
 void AddTile(const DoubleProduct& p, int64_t i, int64_t j, int64_t m, int64_t n, Packed& packed) {

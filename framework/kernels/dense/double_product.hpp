@@ -1,5 +1,5 @@
-// Dense matrix products in double, for factorizations: what float32 would lose there shows in the
-// weights.
+// Dense matrix products in double, for factorizations, where the rounding of float32 would affect
+// the weights.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-/// C[m, n] += alpha · op(A)[m, k] · op(B)[k, n], row-major, each with the elements from one row to
-/// the next.
+/// C[m, n] += alpha · op(A)[m, k] · op(B)[k, n], row-major, each with its own distance between
+/// rows.
 struct DoubleProduct {
   int64_t m = 0, n = 0, k = 0;
   Transpose transpose_a = Transpose::No;  ///< Yes: A is stored [k, m]
@@ -17,12 +17,12 @@ struct DoubleProduct {
   double alpha = 1.0;
   const double* a = nullptr;
   const double* b = nullptr;
-  double* c = nullptr;  ///< no part of A or B
+  double* c = nullptr;  ///< must not overlap A or B
   int64_t lda = 0, ldb = 0, ldc = 0;
 };
 
 /// Adds the product. The result depends on the shapes and the instruction set, not on the number of
-/// threads. *Cost:* 2·m·n·k operations, in parallel by tiles of 256 × 256; half a mebibyte for each
+/// threads. *Cost:* 2·m·n·k operations, in parallel by tiles of 256 × 256; half a mebibyte per
 /// thread.
 void add_product(const DoubleProduct& product);
 

@@ -1,8 +1,8 @@
-// Dense products over oneDNN's sgemm, or Eigen where oneDNN is not installed.
+// Dense products by oneDNN's sgemm, or by Eigen if oneDNN is not installed.
 //
-// The provider's own threading may cut a product differently for each number of threads, and with
-// it the rounding. So the output is cut here into blocks that depend on the shapes and the machine
-// alone, and each is one single-threaded call. Measured (Sapphire Rapids, one core, batch 128,
+// The provider's own threading may cut a product, and so round, differently for each number of
+// threads. So the output is cut here into blocks that depend only on the shapes and the machine,
+// and each is one single-threaded call. Measured (Sapphire Rapids, one core, batch 128,
 // 1024→1024): cutting costs 2–3 % of one core's time, and gains 8 % over sgemm's own threading on
 // two.
 #include "lacuna/framework/kernels/dense/gemm.hpp"
@@ -37,14 +37,14 @@ struct Blocks {
   int64_t rows, columns;  // of C, in one block
 };
 
-// Whether sgemm packs the operands of an output of such sides, on AVX2 and below. Else it takes a
-// transposed first factor where it lies, a few numbers of each of its rows.
+// Whether sgemm packs the operands of an output of this size, on AVX2 and below. Otherwise it reads
+// a transposed first factor in place, a few numbers from each of its rows.
 bool is_packed(int64_t rows, int64_t columns) {
   constexpr double kThreshold = 0.0038;
   return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) < kThreshold;
 }
 
-// Whether that is to be looked at: of gradients of weights, whose first factor is transposed.
+// Whether this must be checked: for gradients of weights, whose first factor is transposed.
 bool may_be_unpacked(const GemmProblem& p) {
 #if LACUNA_HAVE_DNNL
   static const bool is_avx512 = active_instruction_set() == "avx512";
@@ -55,14 +55,14 @@ bool may_be_unpacked(const GemmProblem& p) {
 #endif
 }
 
-// Halves the longer side until a block is at most 300 MFLOP, or there are as many as there may be;
-// products above 4 MFLOP get two blocks at least. Each block packs its operands again, which is the
-// less of the work the larger it is: of 13008 × 4096 × 1024, 32 blocks run at 0.95 of sgemm's speed
-// on one core of a Zen 4, the 1024 that 150 MFLOP would be at 0.6; the three products of
-// (1024, 768→3072) on an Intel Xeon, 2, 4, 8 and 16 blocks at 0.98, 0.89, 0.87 and 0.81. So there
-// are no more than the machine can work on at a time. Where smaller ones would not be packed, eight
-// are enough. Blocks are even, so that two threads end together; multiples of 8 rows and 16 columns
-// suit sgemm's register tiles.
+// Halves the longer side until a block has at most 300 MFLOP, or the largest number of blocks is
+// reached; products above 4 MFLOP get at least two blocks. Each block packs its operands again, and
+// larger blocks spend less of their time on this: of 13008 × 4096 × 1024, 32 blocks run at 0.95 of
+// sgemm's speed on one core of a Zen 4, the 1024 blocks of 150 MFLOP would run at 0.6. The three
+// products of (1024, 768→3072) on an Intel Xeon run at 0.98, 0.89, 0.87 and 0.81 with 2, 4, 8 and
+// 16 blocks. So there are no more blocks than the machine can process at a time, and only eight if
+// smaller ones would not be packed. Their number is even, so that two threads end together;
+// multiples of 8 rows and 16 columns suit sgemm's register tiles.
 Blocks cut(const GemmProblem& p) {
   constexpr double kBlockOperations = 300e6, kSerialOperations = 4e6;
   constexpr int64_t kEnoughBlocks = 8;
@@ -94,7 +94,7 @@ Blocks cut(const GemmProblem& p) {
   return {piece(std::max<int64_t>(p.m, 1), down, 8), piece(std::max<int64_t>(p.n, 1), across, 16)};
 }
 
-// One block: op(A)[m, k] · op(B)[k, n] into C with leading dimensions of the whole matrices.
+// One block: op(A)[m, k] · op(B)[k, n] into C, with the leading dimensions of the whole matrices.
 struct Block {
   int64_t m, n, k;
   const float* a;
@@ -119,9 +119,9 @@ void multiply_reference(const Block& t, const GemmProblem& p) {
 
 #if LACUNA_HAVE_DNNL
 
-// The columns of a transposed first factor that a block takes, where rows of 2 KiB or a multiple
-// would fall into the same sets of a cache: with rows of another length. Zen 3, 3072 × 768 of 1024
-// examples in 8 blocks: 136 → 61 ms.
+// Copies a block's columns of a transposed first factor to rows of another length if its rows of 2
+// KiB or a multiple would fall into the same sets of a cache. Zen 3, 3072 × 768 of 1024 examples in
+// 8 blocks: 136 → 61 ms.
 Array<float> spread_rows(Block& t, const GemmProblem& p) {
   constexpr int64_t kSameSets = 512, kLine = 16;
   if (!may_be_unpacked(p) || t.lda % kSameSets != 0 || is_packed(t.m, t.n)) return {};
@@ -143,7 +143,7 @@ void multiply(Block t, const GemmProblem& p) {
   }
 }
 
-// Before the first product.
+// To be called before the first product.
 void prepare_provider() {
   static const bool is_ready = (require_memory_for_kernels(), true);
   (void)is_ready;
@@ -222,7 +222,7 @@ void gemm(const GemmProblem& p) {
                       .lda = lda,
                       .ldb = ldb,
                       .ldc = p.n};
-    if (p.k == 0) {  // an empty sum; providers differ on whether they touch C then
+    if (p.k == 0) {  // an empty sum, for which providers may not write C
       for (int64_t r = 0; p.beta == 0.0f && r < block.m; ++r) {
         std::fill_n(block.c + r * block.ldc, block.n, 0.0f);
       }

@@ -1,4 +1,4 @@
-// Dense matrix products, the opponent of every sparse kernel and the dense path of training.
+// Dense matrix products: the dense path of training, and the baseline of every sparse kernel.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ struct GemmProblem {
 /// *Cost:* 2·m·n·k operations; the provider may allocate its packing buffers.
 void gemm(const GemmProblem& problem);
 
-/// How many blocks a product, or a direct convolution, is cut into at most: as many as the machine
-/// has processors, to the next power of two, of 2 to 32; or the value of `LACUNA_DENSE_BLOCKS`, so
-/// that machines of different size give the same numbers. More blocks serve more threads, and each
-/// packs its operands again. *Errors:* ConfigError if the variable is not a number from 1 to 64.
+/// The most blocks of a product, or of a direct convolution: the machine's processors, rounded up
+/// to a power of two, from 2 to 32; or the value of `LACUNA_DENSE_BLOCKS`, so that different
+/// machines give the same numbers. More blocks serve more threads, but each packs its operands
+/// again. *Errors:* ConfigError if the variable is not a number from 1 to 64.
 int64_t most_dense_blocks();
 
-/// "oneDNN 2.6.3" or "Eigen 3.4.0": what dense products run on.
+/// The library of dense products: "oneDNN 2.6.3" or "Eigen 3.4.0".
 std::string dense_provider();
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// Memory for the code that oneDNN makes while the program runs.
+// Checks for memory for the code that oneDNN generates at run time.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,9 +8,9 @@
 
 namespace lacuna {
 
-/// *Errors:* std::bad_alloc when less than 16 MiB of address space are left: oneDNN 2.7 does not
-/// look whether it got memory for the code of a kernel, and crashes where it did not. Its first
-/// product takes some 6 MB. *Cost:* two system calls; nothing is touched.
+/// *Errors:* std::bad_alloc if less than 16 MiB of address space are left: oneDNN 2.7 does not
+/// check its allocation for a kernel's code, and crashes if it failed. Its first product takes
+/// about 6 MB. *Cost:* two system calls; no memory is touched.
 inline void require_memory_for_kernels() {
   constexpr size_t kRoom = size_t{16} << 20;
   void* const room =

@@ -1,6 +1,6 @@
-// Four rows by four (or two) vectors of columns are summed over the examples in registers, then
-// selected from by the mask's bits and written: at a few examples, writing the gradient is what
-// takes the time.
+// Sums of four rows × four (or two) vectors of columns over the examples stay in registers, are
+// then selected by the mask's bits and written: with a few examples, writing the gradient takes
+// most of the time.
 #include "lacuna/framework/kernels/dense/outer_products.hpp"
 
 #include <fmt/core.h>
@@ -51,7 +51,7 @@ void element(const OuterProducts& p, int64_t row, int64_t column) {
   p.gradient[position] = p.is_kept(position) ? sum : 0.0f;
 }
 
-// The mask's bits from a position on, as many as a vector has lanes.
+// The mask's bits from a position on, one per lane of a vector.
 HWY_INLINE hn::Mask<Floats> bits_at(const OuterProducts& p, int64_t position) {
   constexpr int kLanes = hn::MaxLanes(Floats());
   const int64_t word = position / 64;
@@ -151,7 +151,7 @@ void masked_outer_products(const BitMask& mask, int64_t batch, int64_t rows, int
                                .x = x,
                                .accumulate = adds,
                                .gradient = gradient};
-  constexpr int64_t kElements = 1 << 16;  // of a task
+  constexpr int64_t kElements = 1 << 16;  // per task
   const int64_t grain = std::max<int64_t>(kElements / std::max<int64_t>(columns, 1) / 4, 1) * 4;
   const auto run = use_reference_kernels() ? add_reference : HWY_DYNAMIC_DISPATCH(AddOuterProducts);
   parallel_for(rows, grain, [&](int64_t begin, int64_t end) { run(products, begin, end); });

@@ -49,7 +49,7 @@ struct NmMatrixForm {
 
   /// Columns of all tiles but the last; a row's slots in them are a multiple of four.
   int64_t tile_columns() const;
-  int64_t tiles() const;  ///< at least 1, which may have no columns
+  int64_t tiles() const;  ///< at least 1; it may have no columns
   NmTile tile(int64_t t) const;
 
   /// Number of rows of a thread's unit of work: a multiple of four.

@@ -28,7 +28,7 @@ void rows_to_output_slabs(const float* rows, int64_t batch, int64_t out, float* 
 /// converted just before the product needs it, while it is in the cache.
 struct OutputSlabs {
   float* slabs = nullptr;
-  const float* rows = nullptr;  ///< the weight [out, in], row-major; null: the slabs are up to date
+  const float* rows = nullptr;  ///< the weight [out, in], row-major; null: the slabs are current
 };
 
 /// Y = X Wᵀ + bias, row-major. *Shapes:* x [batch, in] with its values by slot, weight as above,

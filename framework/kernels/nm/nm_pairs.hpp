@@ -28,7 +28,7 @@ struct NmPairs {
 
   std::vector<Part> parts = {};  ///< [blocks][tiles], and the end
   std::vector<Group> groups = {};
-  std::vector<uint32_t> rows = {};  ///< two of each pair; eight more at the end, to prefetch
+  std::vector<uint32_t> rows = {};  ///< two per pair; eight more at the end, to prefetch
   /// For each pair, for each four shared columns: their places in the tile, their slots in the
   /// first row, those in the second. Then, for each four other columns of either row: the places of
   /// the first row's columns, their slots, those of the second row's columns, their slots.

@@ -14,7 +14,7 @@ namespace lacuna {
 /// unused one, which is zero.
 struct NmTranspose {
   NmMatrix matrix = {};
-  std::vector<uint32_t> places = {};  ///< four rows after four rows, in each by column
+  std::vector<uint32_t> places = {};  ///< each four rows after another, by column
 
   int64_t bytes() const {
     return matrix.bytes() + static_cast<int64_t>(places.size() * sizeof(uint32_t));

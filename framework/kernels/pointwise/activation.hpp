@@ -8,7 +8,7 @@ namespace lacuna {
 enum class Activation {
   ReLU,         ///< max(x, 0)
   GELU,         ///< x Φ(x), Φ the normal distribution's cumulative function
-  GELUTanh,     ///< x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, its older approximation
+  GELUTanh,     ///< x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, an approximation
   SiLU,         ///< x σ(x)
   Sigmoid,      ///< σ(x) = 1 / (1 + e⁻ˣ)
   Tanh,         ///< tanh x

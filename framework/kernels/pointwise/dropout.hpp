@@ -15,7 +15,7 @@ namespace lacuna {
 struct DropoutMask {
   CounterRng rng;
   double p = 0.5;         ///< in [0, 1), exact to 2⁻²⁴
-  int64_t first_row = 0;  ///< added to each row: of a part of a batch, rows that are before it
+  int64_t first_row = 0;  ///< added to each row: for a part of a batch, the rows before it
 };
 
 /// One bit per element, in the order of the tensor (each row or slab begins with a new word):

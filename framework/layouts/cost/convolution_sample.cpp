@@ -7,9 +7,9 @@ namespace lacuna {
 namespace {
 
 constexpr double kMostOperations = 4e9;
-// What an element of an input or output counts, in operations: it is moved.
+// The cost of moving an element of an input or output, in operations.
 constexpr double kOperationsOfAnElement = 64.0;
-// A batch of a few slabs costs as much for each example as a larger one; less than one does not.
+// A batch of a few slabs has the same cost per example as a larger one; less than one slab has not.
 constexpr int64_t kLargestBatch = 64, kSlab = 16;
 constexpr int64_t kFewestPlaces = 8, kFewestChannels = 64;
 
@@ -26,7 +26,7 @@ double cost_of(const ConvolutionShape& s) {
          kOperationsOfAnElement * (input + output);
 }
 
-// A side of the image, and its padding, on which the kernel has so many places.
+// Cuts a side of the image, and its padding, so that the kernel has this number of places.
 void cut_side(int64_t places, int64_t kernel, int64_t stride, int64_t dilation, int64_t& size,
               int64_t& padding) {
   const int64_t needed = (places - 1) * stride + dilation * (kernel - 1) + 1;
@@ -34,7 +34,7 @@ void cut_side(int64_t places, int64_t kernel, int64_t stride, int64_t dilation, 
   size = needed - 2 * padding;
 }
 
-// Halves what may be halved; whether there was something.
+// Halves one size if possible; returns whether it did.
 bool halve(ConvolutionShape& s) {
   const Extent out = s.output();
   Window& w = s.window;

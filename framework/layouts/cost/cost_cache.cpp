@@ -23,9 +23,9 @@ std::string cost_file_header() {
   return "costs of steps, kernels of generation " + std::to_string(kKernelGeneration);
 }
 
-// A line is one write, the header of a new file with its first one: processes that run at once do
-// not tear each other's lines. With all digits: a run that reads the file goes by the same numbers
-// as the one that measured.
+// A line is one write (for a new file, with the header), so that concurrent processes do not mix
+// their lines. All digits are written, so that runs that read the file use the same numbers as the
+// run that measured.
 void CostCache::append(const std::string& key, const LayoutCosts& costs) const {
   const fs::path path = cache_file();
   if (path.empty() || !is_kept_) return;
@@ -91,7 +91,7 @@ void CostCache::read() {
     LayoutCosts costs;
     if (fields >> key >> costs.masked_ms >> costs.compressed_ms && costs.masked_ms > 0.0 &&
         costs.compressed_ms > 0.0) {
-      costs_.emplace(key, costs);  // the first of two that ran at once
+      costs_.emplace(key, costs);  // two processes may measure at once: the first counts
     }
   }
 }

@@ -1,4 +1,4 @@
-// What costs at any density, from those at the measured ones.
+// The costs at any density, computed from those at the measured densities.
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 
 #include <algorithm>
@@ -114,8 +114,8 @@ LayoutCosts costs_of(const ConvolutionShape& shape, int half_powers, bool& measu
   return costs;
 }
 
-// The largest density at which the compressed layout is not slower: where the line through its lag
-// at two of the measured ones, found by bisection, crosses zero.
+// The largest density at which the compressed layout is not slower: found by bisection, at the zero
+// of the line through the differences at two measured densities.
 template <class CostsAt>
 double limit_of(const CostsAt& costs_at_density) {
   const auto lag = [&](int half_powers) {

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the file's first line.
+// Checks the file's first line.
 bool is_of_these_kernels(std::ifstream& file) {
   std::string line;
   return static_cast<bool>(std::getline(file, line)) && line == cost_file_header();
@@ -37,7 +37,7 @@ fs::path measurement_file(const std::string& name) {
   }
   if (folder.empty()) return folder;
   const fs::path file = folder / (name + "-" + kVersion + ".txt");
-  return why_no_file(file.string()).empty() ? file : fs::path();  // a pipe would be waited for
+  return why_no_file(file.string()).empty() ? file : fs::path();  // opening a pipe would block
 }
 
 std::optional<double> kept_time(const std::string& name, const std::string& key) {
@@ -54,7 +54,7 @@ std::optional<double> kept_time(const std::string& name, const std::string& key)
   return std::nullopt;
 }
 
-// A line is one write, so that processes do not tear each other's lines.
+// A line is one write, so that concurrent processes do not mix their lines.
 void keep_time(const std::string& name, const std::string& key, double seconds) {
   const fs::path path = measurement_file(name);
   if (path.empty()) return;

@@ -1,4 +1,4 @@
-// Times that were measured on this machine, in files that later processes find them in.
+// Times measured on this machine, in files that later processes read.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,17 @@
 
 namespace lacuna {
 
-/// "NAME-VERSION.txt" in the folder for what was measured: `LACUNA_CACHE_DIR`, else
-/// $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna. Empty if there is none, or where something
-/// else than a file is there.
+/// "NAME-VERSION.txt" in the folder of measurements: `LACUNA_CACHE_DIR`, else
+/// $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna. Empty if there is none, or if something other than
+/// a regular file is there.
 std::filesystem::path measurement_file(const std::string& name);
 
-/// The seconds that were kept for a key, in the file of that name: a header as of the costs of
-/// layouts (cost_cache.hpp), and a line "key seconds" for each. Nothing where the file is of other
+/// The seconds kept for a key in the file of that name: a header as in the costs of layouts
+/// (cost_cache.hpp), and one line "key seconds" per key. Empty if the file belongs to other
 /// kernels.
 std::optional<double> kept_time(const std::string& name, const std::string& key);
-/// Adds it. A file that cannot be written is done without; one of other kernels is replaced.
-/// *Requires* a key without spaces.
+/// Adds it. Errors of writing are ignored; a file of other kernels is replaced. *Requires* a key
+/// without spaces.
 void keep_time(const std::string& name, const std::string& key, double seconds);
 
 }  // namespace lacuna

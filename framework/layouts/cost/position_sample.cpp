@@ -34,7 +34,7 @@ std::vector<int64_t> choose_units(const CounterRng& rng, uint64_t row, int64_t c
   return chosen;
 }
 
-// Tiles of 4 × 4 whose rows are turned from one to the next.
+// Tiles of 4 × 4 whose rows are rotated from one to the next.
 Positions transposable_sample(const Shape& shape) {
   std::vector<int64_t> begin{0};
   std::vector<uint32_t> columns;

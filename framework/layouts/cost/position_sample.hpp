@@ -1,4 +1,4 @@
-// Random positions of a pattern, for measuring the layouts that store such.
+// Random positions of a pattern, for measuring layouts that store the pattern.
 #pragma once
 
 #include "lacuna/framework/config/pattern_shape.h"
@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// Units of the pattern; of every m side by side n exist where n < m, else each with probability
+/// Units of the pattern: if n < m, n of every m consecutive ones exist, else each with probability
 /// `density`. *Requires* a shape that the pattern fits.
 Positions sample_positions(const PatternShape& pattern, const Shape& shape, double density);
 

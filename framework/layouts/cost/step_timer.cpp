@@ -19,10 +19,10 @@
 namespace lacuna {
 namespace {
 
-// A weight is measured by one of at most this size and its cost scaled with the elements.
+// A larger weight is measured by a sample of this size, and the cost is scaled with the elements.
 constexpr int64_t kLargestSide = 1024;
 
-// A side of the sample: as large as the weight's up to a limit, in what the pattern divides.
+// A side of the sample: as large as the weight's up to a limit, and divisible as the pattern needs.
 int64_t sampled_side(int64_t side, int64_t divisor) {
   const int64_t most = std::max(kLargestSide / divisor * divisor, divisor);
   return std::min(side, most);
@@ -48,7 +48,7 @@ void update(Tensor& values, const Tensor& gradient, Tensor& first, Tensor& secon
               second.mutable_storage());
 }
 
-// One layout's step: what a linear layer and Adam do with the weight.
+// One layout's step: the work of a linear layer and Adam on the weight.
 class Step {
  public:
   Step(const WeightClass& c, PatternPtr pattern)
@@ -81,7 +81,7 @@ class Step {
   uint64_t version_ = 0;
 };
 
-// What a convolution and Adam do with the weight.
+// The work of a convolution and Adam on the weight.
 class ConvolutionStep {
  public:
   ConvolutionStep(const ConvolutionShape& shape, PatternPtr pattern)
@@ -156,7 +156,7 @@ class DenseProduct {
   Tensor values_, gradient_, x_, dy_;
 };
 
-// The same of a pattern for one step.
+// The same for a pattern for one step.
 class NewPatternStep {
  public:
   NewPatternStep(const WeightClass& c, const Layout& layout, BitMask mask)
@@ -192,8 +192,8 @@ double milliseconds(Step& step) {
       .count();
 }
 
-// Alternates the two, so that other load hits both, and keeps each one's minimum: noise only adds
-// time.
+// Alternates the two, so that other load affects both, and keeps the minimum of each: noise only
+// adds time.
 template <class Step>
 LayoutCosts time_in_turn(Step masked, Step compressed) {
   const FlushDenormals flush;

@@ -27,7 +27,7 @@ BlockStream stream_of(const PatternShape& cell, const Positions& positions) {
                       positions.columns() / cell.unit_columns(), begin, columns);
 }
 
-// Of the transposed weight: a counting sort by the columns' cell.
+// The stream of the transposed weight: a counting sort by the columns' cell.
 BlockStream transposed_stream_of(const PatternShape& cell, const Positions& positions) {
   const auto size = static_cast<size_t>(cell.unit_rows());
   const auto for_each_cell = [&](const auto& visit) {
@@ -94,8 +94,8 @@ const BlockTransposed& BlockIndex::by_columns() const {
   return by_columns_;
 }
 
-// The cells, ascending by row of cells and column. The segments of a row of cells follow each other
-// by tile in the stream, with those of other rows between them.
+// The cells, ascending by row of cells and column. In the stream, the segments of a row of cells
+// are ordered by tile, with those of other rows between them.
 std::vector<BlockIndex::Cell> BlockIndex::cells_by_rows() const {
   const CsrStream& cells = stream.cells;
   std::vector<int64_t> next(static_cast<size_t>(cells.rows) + 1);
@@ -134,7 +134,7 @@ std::vector<int64_t> BlockIndex::row_begins(const std::vector<Cell>& cells) cons
 std::vector<uint32_t> BlockIndex::elements() const {
   const PatternShape& shape = stream.cell;
   const std::vector<Cell> cells = cells_by_rows();
-  std::vector<int64_t> next = row_begins(cells);  // of each row of the weight, its next element
+  std::vector<int64_t> next = row_begins(cells);  // the next element of each row of the weight
   std::vector<uint32_t> element(static_cast<size_t>(stream.nnz()));
   for (const Cell& cell : cells) {
     uint32_t* of_cell = element.data() + cell.place * shape.unit_size();

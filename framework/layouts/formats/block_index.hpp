@@ -1,4 +1,4 @@
-// What a layout of blocks knows of a pattern: its cells, and where each value belongs.
+// The index of a layout of blocks: the cells of a pattern, and the place of each value.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +13,37 @@
 
 namespace lacuna {
 
-/// How the kernels of cells take a weight W.
+/// The form in which the kernels of cells use a weight W.
 struct CellForm {
   PatternShape cell;
   bool is_transposed = false;  ///< the stream is that of Wᵀ, whose cells are cell.unit_rows() × 1
 };
 
-/// Blocks of 4 × 4 where both sides allow; else the longest cells of one column, or of one row,
-/// which are those of the transposed weight. None where neither side is a multiple of four.
+/// Blocks of 4 × 4 if both sides allow it; else the longest cells of one column, or of one row (the
+/// transposed weight is then stored). Empty if neither side is a multiple of four.
 std::optional<CellForm> choose_cells(const PatternShape& pattern);
 
 class BlockIndex final : public PatternIndex {
  public:
   /// *Requires* positions that consist of whole cells.
   BlockIndex(const Shape& shape, const CellForm& form, const Positions& positions);
-  /// Of a stream of cells of the weight itself, and the same positions as bits.
+  /// From a stream of cells of the weight itself, and the same positions as bits.
   BlockIndex(const Shape& shape, BlockStream cells, BitMask mask);
 
   int64_t bytes() const override;
   const BitMask* mask() const override { return mask_ ? &*mask_ : nullptr; }
 
-  /// The cells by columns; built when first asked for: a pattern whose layer comes first in a model
-  /// never needs it.
+  /// The cells by columns; built when first requested: the pattern of a model's first layer never
+  /// needs it.
   const BlockTransposed& by_columns() const;
 
   Positions positions() const;
 
-  /// For each value in the stream's order its place among the elements, ascending by flat index.
-  /// *Cost:* O(nnz); 4 bytes for each.
+  /// For each value in the stream's order, its place among the elements, ascending by flat index.
+  /// *Cost:* O(nnz); 4 bytes per value.
   std::vector<uint32_t> elements() const;
 
-  /// The values at the cells, from a row-major matrix. *Requires* !is_transposed. *Cost:* O(nnz).
+  /// The cells' values from a row-major matrix. *Requires* !is_transposed. *Cost:* O(nnz).
   void take(std::span<const float> dense, std::span<float> values) const;
 
  private:
@@ -63,7 +63,7 @@ class BlockIndex final : public PatternIndex {
   const BlockStream stream;
 };
 
-/// Layouts of tiles store fewer nonzeros, and rows.
+/// Layouts of tiles support fewer nonzeros, and fewer rows.
 inline constexpr int64_t kMostInTiles = int64_t{1} << 31;
 
 /// Checks that positions consist of a pattern's units: blocks, or N:M shared by rows. *Errors:*

@@ -20,10 +20,10 @@
 namespace lacuna {
 namespace {
 
-// Up to so many examples run row-major, one by one, where slabs would be padding for the most part
-// (AMD Zen 4: with two 1.6 to 4 times faster, with four as fast at 50 % and 1.2 times at 90 %). So
-// do a few more where slabs of them would take much memory. Weight gradients gain longer, their
-// conversion included: with eight examples they take half of a slab's time.
+// Up to this number of examples run row-major, one by one, because slabs would be mostly padding
+// (AMD Zen 4: two examples are 1.6 to 4 times faster, four as fast at 50 % and 1.2 times faster at
+// 90 %). So do a few more if slabs of them would take much memory. Weight gradients gain up to more
+// examples, including their conversion: with eight, they take half of a slab's time.
 constexpr int64_t kVeryFewExamples = 4, kFewExamples = 8, kManyFeatures = 1 << 20;
 constexpr int64_t kFewForGradient = 12;
 

@@ -15,14 +15,14 @@
 namespace lacuna {
 namespace {
 
-// What streams are made for: sizes, those of any batch.
+// The sizes for which streams are made, independent of the batch.
 ConvolutionShape sizes_of(ConvolutionShape shape) {
   shape.batch = 0;
   shape.algorithms = {};
   return shape;
 }
 
-/// Positions by rows. Values are stored in their order.
+/// Positions by rows. Values are stored in this order.
 class CsrConvolutionIndex final : public CsrStorage {
  public:
   explicit CsrConvolutionIndex(Positions positions) : positions_(std::move(positions)) {}
@@ -43,7 +43,7 @@ class CsrConvolutionIndex final : public CsrStorage {
     std::ranges::copy(elements, stored.begin());
   }
 
-  /// The streams for images of that size, made when first asked for. Any number of threads may ask.
+  /// The streams for images of that size, made when first requested, by any thread.
   const SparseConvolution& products(const ConvolutionShape& shape) const {
     const ConvolutionShape sizes = sizes_of(shape);
     const std::lock_guard lock(mutex_);
@@ -57,7 +57,7 @@ class CsrConvolutionIndex final : public CsrStorage {
  private:
   Positions positions_;
   mutable std::mutex mutex_;
-  mutable std::list<SparseConvolution> made_;  // each stays where it is
+  mutable std::list<SparseConvolution> made_;  // elements must not move
 };
 
 const SparseConvolution& products_of(const Pattern& pattern, const ConvolutionShape& shape) {
@@ -66,7 +66,7 @@ const SparseConvolution& products_of(const Pattern& pattern, const ConvolutionSh
 
 Tensor in_slabs(const Tensor& images) { return reordered(images, Order::ImageSlabs); }
 
-// With zeros for the examples that the last slab lacks.
+// With zeros for the missing examples of the last slab.
 Tensor in_clear_slabs(const Tensor& images) {
   Tensor slabs = in_slabs(images);
   if (images.shape()[0] % kImageSlabWidth != 0) slabs.clear_padding();

@@ -1,7 +1,7 @@
 // The csr layout: values, gradient and states in stream order, nnz long.
 //
-// The input gradient is the forward product of the transposed matrix, which has a stream of its own
-// and a copy of the values in that order, refreshed when the values have changed. A single example
+// The input gradient is the forward product of the transposed matrix, which has its own stream and
+// a copy of the values in that order, refreshed after the values have changed. A single example
 // needs neither: its input gradient is scattered.
 //
 // Convolution weights, of rank 3 or 4, are stored by rows (csr_convolution.cpp).
@@ -54,7 +54,7 @@ class CsrIndex final : public CsrStorage {
     for_each_value([&](size_t value, size_t element) { stored[value] = elements[element]; });
   }
 
-  // Built when first needed: a pattern whose layer comes first in a model never needs it.
+  // Built when first needed: the pattern of a model's first layer never needs it.
   const CsrTransposed& transposed() const {
     std::call_once(once_, [&] { transposed_ = csr_transposed(forward); });
     return transposed_;

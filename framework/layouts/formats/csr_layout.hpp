@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// Where csr's values are: in stream order for linear weights, by rows for convolutions.
+/// The storage of csr's values: in stream order for linear weights, by rows for convolutions.
 class CsrStorage : public PatternIndex {
  public:
   virtual Positions positions() const = 0;
@@ -18,15 +18,15 @@ class CsrStorage : public PatternIndex {
   virtual void expand(std::span<const float> elements, std::span<float> stored) const = 0;
 };
 
-/// The storage of convolution weights: values ascend by flat index, and for each size of images
-/// there are the streams that the products run on.
+/// The storage of convolution weights: values ascend by flat index, and each size of images has its
+/// streams, on which the products run.
 std::shared_ptr<const PatternIndex> make_csr_convolution_index(const Positions& positions);
 /// The products of convolutions without groups, on their nonzeros. Images are converted to image
-/// slabs where they are not. *Requires* such storage.
+/// slabs if necessary. *Requires* such storage.
 const ConvolutionProducts& csr_convolutions();
 
-/// The layout of a pattern of tiles that no kernel of cells runs on: it stores and multiplies as
-/// csr does. Convolutions make the weight dense.
+/// The layout of a pattern of tiles for which there is no kernel of cells: it stores and multiplies
+/// as csr does. Convolutions make the weight dense.
 std::unique_ptr<const Layout> make_tiled_csr_layout(const PatternShape& pattern);
 
 }  // namespace lacuna

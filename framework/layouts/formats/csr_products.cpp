@@ -9,12 +9,12 @@
 namespace lacuna {
 namespace {
 
-// A single example runs row-major, where a slab would be padding for the most part (1.35 times
-// faster at 90 %, 3 times at 99 %; with two examples slabs are faster at 90 %). Slabs of a few
-// examples are also left alone where they would take much memory.
+// A single example runs row-major, because a slab would be mostly padding (1.35 times faster at 90
+// %, 3 times at 99 %; with two examples, slabs are faster at 90 %). Slabs of a few examples are
+// also avoided if they would take much memory.
 constexpr int64_t kFewExamples = kMostInterleaved, kManyFeatures = 1 << 20;
 
-// A few examples side by side.
+// A few interleaved examples.
 Tensor interleaved(const Tensor& tensor) {
   const Tensor rows = reordered(tensor, Order::RowMajor);
   const int64_t batch = tensor.shape().batch(), features = tensor.shape().features();

@@ -1,4 +1,4 @@
-// What layouts that run on streams of nonzeros (kernels/csr/csr.hpp) share: their products on
+// Shared by layouts that run on streams of nonzeros (kernels/csr/csr.hpp): their products on
 // tensors, and the transposed stream of the input gradient.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace lacuna {
 
-/// The storage order in which a stream's products of `batch` examples run, `features` being the
-/// larger side of the weight.
+/// The storage order in which a stream's products of `batch` examples run; `features` is the larger
+/// side of the weight.
 Order csr_order(int64_t batch, int64_t features);
 
-/// In slabs, with zeros in the padding.
+/// Returns the tensor in slabs, with zeros in the padding.
 Tensor in_slabs(const Tensor& tensor);
 
 /// Y = X Wᵀ + bias. *Shapes:* x [..., columns] in either order, bias [rows] or undefined →
@@ -28,12 +28,12 @@ Tensor csr_forward(const CsrStream& stream, std::span<const float> values, const
 void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor& x,
                          Accumulate accumulate, std::span<float> gradient);
 
-/// The transpose of a matrix with `columns` columns, from its elements in row-major order: where
-/// each row begins, their columns, and where their values are. *Cost:* O(nnz).
+/// The transpose of a matrix with `columns` columns, from its elements in row-major order: the
+/// beginnings of the rows, the columns, and the places of the values. *Cost:* O(nnz).
 CsrTransposed transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
                              Array<uint32_t> column_of, Array<uint32_t> value_of);
 
-/// dX = dY W by the transposed matrix. *Shapes:* dy [..., rows] → [..., columns].
+/// dX = dY W with the transposed matrix. *Shapes:* dy [..., rows] → [..., columns].
 Tensor csr_input_gradient(const WeightView& weight, const CsrTransposed& transposed,
                           const Tensor& dy);
 

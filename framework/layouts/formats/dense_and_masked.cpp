@@ -16,15 +16,15 @@ namespace {
 
 bool are_in_slabs(const Tensor& images) { return images.order() == Order::ImageSlabs; }
 
-// With zeros for the examples that the last slab lacks.
+// With zeros for the missing examples of the last slab.
 Tensor with_clear_rest(const Tensor& slabs) {
   Tensor clear = slabs;
   if (slabs.shape()[0] % kImageSlabWidth != 0) clear.clear_padding();
   return clear;
 }
 
-/// Of weights that store every position. Kernels of 1×1 run on images of sparse convolutions as
-/// they are, where these bring them.
+/// Convolutions of weights that store every position. Kernels of 1×1 run directly on the image
+/// slabs of sparse convolutions.
 class DenseConvolutions final : public ConvolutionProducts {
  public:
   Order order(const ConvolutionShape& shape) const override {
@@ -157,7 +157,7 @@ struct MaskIndex final : PatternIndex {
 
 const BitMask& mask_of(const Pattern& pattern) { return pattern.index_as<MaskIndex>().bits; }
 
-// Up to so many examples the masked gradient takes one pass over memory.
+// Up to this number of examples, the masked gradient takes one pass over memory.
 constexpr int64_t kFewExamples = 32;
 
 class MaskedLayout final : public DenseLayout {

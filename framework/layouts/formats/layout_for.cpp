@@ -1,4 +1,4 @@
-// One layout for each pattern, made when first asked for.
+// One layout for each pattern, made when first requested.
 #include <map>
 #include <memory>
 #include <mutex>

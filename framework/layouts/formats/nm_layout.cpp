@@ -1,9 +1,9 @@
 // The N:M layouts: values, gradient and states by slot (kernels/nm/nm.hpp).
 //
-// The input gradient of 2:4 goes by groups of four columns where the processor has a kernel for it
-// (kernels/nm/nm_columns.hpp). Else it is the forward product of the transposed matrix with its own
-// copy of the values: of a transposable pattern an N:M matrix too, of another one a stream of
-// nonzeros, as in the csr layout.
+// The input gradient of 2:4 is computed by groups of four columns if the processor has a kernel for
+// it (kernels/nm/nm_columns.hpp). Otherwise it is the forward product of the transposed matrix with
+// its own copy of the values: for a transposable pattern an N:M matrix too, for another one a
+// stream of nonzeros, as in the csr layout.
 #include "lacuna/framework/layouts/formats/nm_layout.hpp"
 #include "lacuna/framework/layouts/batch_sums.hpp"
 
@@ -28,7 +28,7 @@
 namespace lacuna {
 namespace {
 
-// Where each row's elements begin, and of each element in row-major order its slot and column.
+// The first element of each row; the slot and column of each element in row-major order.
 struct Elements {
   explicit Elements(const NmMatrix& matrix, int64_t nnz)
       : row_begin(static_cast<size_t>(matrix.form.rows) + 1),
@@ -78,7 +78,7 @@ class NmIndex final : public PatternIndex {
     return Positions(shape_, std::move(found.row_begin), std::move(found.column));
   }
 
-  // Built when first needed: a pattern whose layer comes first in a model never needs it.
+  // Built when first needed: the pattern of a model's first layer never needs it.
   const NmTranspose& transposed_nm() const {
     std::call_once(nm_once_, [&] { nm_ = nm_transpose(forward); });
     return nm_;
@@ -106,12 +106,12 @@ class NmIndex final : public PatternIndex {
   const Shape shape_;
   const PatternShape pattern_;
   const int64_t nnz_;
-  const BitMask mask_;  // where the pattern was made from one
+  const BitMask mask_;  // if the pattern was made from one
   mutable std::once_flag nm_once_, csr_once_, columns_once_, pairs_once_;
-  mutable NmTranspose nm_;     // where the format is transposable
-  mutable CsrTransposed csr_;  // where it is not
-  mutable NmColumns columns_;  // where the input gradient goes by them
-  mutable NmPairs pairs_;      // where forward does
+  mutable NmTranspose nm_;     // if the format is transposable
+  mutable CsrTransposed csr_;  // if it is not
+  mutable NmColumns columns_;  // if the input gradient uses them
+  mutable NmPairs pairs_;      // if the forward product uses them
 
  public:
   const NmMatrix forward;
@@ -119,8 +119,8 @@ class NmIndex final : public PatternIndex {
 
 const NmIndex& index_of(const Pattern& pattern) { return pattern.index_as<NmIndex>(); }
 
-// Elements that follow each other among the slots, too: `visit(first slot, first element, length)`.
-// False, and nothing is visited, where some slots are unused.
+// Runs of elements that are also consecutive among the slots: `visit(first slot, first element,
+// length)`. Returns false, without visits, if some slots are unused.
 template <class Visit>
 bool for_each_run(const NmMatrix& matrix, Visit&& visit) {
   if (!matrix.unused.empty()) return false;
@@ -189,7 +189,7 @@ class NmLayout final : public Layout {
     if (x.shape().batch() > kFewExamples && goes_by_pairs(weight)) return by_pairs(weight, x, bias);
     const Tensor y = forward_product(index_of(weight.pattern).forward, weight.values, x, bias,
                                      order(x.shape().batch(), 0));
-    // What follows, back to this layer's gradients, is row-major then.
+    // All activations after it, and back to this layer's gradients, are then row-major.
     return uses_dense_gradient(weight) ? reordered(y, Order::RowMajor) : y;
   }
 
@@ -267,8 +267,8 @@ class NmLayout final : public Layout {
     return weight.pattern.lifetime() == PatternLifetime::OneStep && !pattern_.is_transposable();
   }
 
-  // The index takes longer to build than a transposable matrix's transpose, and then saves time at
-  // every step; of a small matrix none that counts.
+  // The index takes longer to build than a transposable matrix's transpose, but then saves time at
+  // every step, except for a small matrix.
   static bool goes_by_columns(const WeightView& weight) {
     return is_worth_an_index(weight) && nm_has_columns(index_of(weight.pattern).forward);
   }
@@ -281,7 +281,7 @@ class NmLayout final : public Layout {
            index_of(weight.pattern).forward.form.stored() >= kSmall;
   }
 
-  // Of so few, four rows at once hide the latency of a multiply-add better than two do.
+  // With so few, four rows at once hide the latency of a multiply-add better than two.
   static constexpr int64_t kFewExamples = 16;
   static Tensor by_pairs(const WeightView& weight, const Tensor& x, const Tensor& bias) {
     const NmIndex& index = index_of(weight.pattern);
@@ -351,7 +351,7 @@ class NmLayout final : public Layout {
     }
   }
 
-  // At most two nonzeros in each column of four rows.
+  // Requires at most two nonzeros in each column of four rows.
   void require_columns(const Shape& shape, const Positions& positions) const {
     std::vector<uint8_t> count(static_cast<size_t>(positions.columns()));
     for (int64_t r = 0; r < positions.rows(); ++r) {

@@ -1,4 +1,4 @@
-// The N:M layouts: in each group of M consecutive inputs of an output at most N weights exist.
+// The N:M layouts: each group of M consecutive inputs of an output has at most N weights.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace lacuna {
 
-/// The layout that stores the slots (kernels/nm/nm.hpp) of an N:M pattern whose rows are each on
-/// their own. Its make_index() throws ShapeError when a group's size does not divide the columns
-/// (and, transposable, four the rows), or when a group holds more than n. Slots that groups with
-/// fewer nonzeros leave hold zeros.
+/// The layout that stores the slots (kernels/nm/nm.hpp) of an N:M pattern whose rows are
+/// independent. Its make_index() throws ShapeError if the group size does not divide the columns
+/// (and, for a transposable pattern, if four does not divide the rows), or if a group has more than
+/// n nonzeros. Unused slots of groups with fewer nonzeros hold zeros.
 ///
-/// The input gradient dY W has three ways, by pattern and lifetime:
+/// The input gradient dY W is computed in one of three ways, by pattern and lifetime:
 ///
 /// | pattern               | many steps                                  | one step              |
 /// |-----------------------|---------------------------------------------|-----------------------|
