@@ -99,14 +99,6 @@ void SparsityAlgorithm::adopt(Module&, std::vector<ParameterPtr> parameters, Mas
 }
 
 void SparsityAlgorithm::take_charge(std::vector<ParameterPtr> parameters) {
-  const Distribution& distribution = options_.distribution;
-  const bool is_measured = distribution.kind == Distribution::Kind::Measured;
-  if (is_measured && distribution.table == nullptr && !measures_losses()) {
-    throw ConfigError(fmt::format(
-        "{}: it measures no losses; give distribution: {{type: measured, table: FILE}} with the "
-        "loss_table.json of a pruned run",
-        type()));
-  }
   std::deque<SparseWeight> weights;  // all of them, or none
   for (const ParameterPtr& parameter : parameters) {
     options_.layout.require_fit(*parameter);
@@ -114,19 +106,6 @@ void SparsityAlgorithm::take_charge(std::vector<ParameterPtr> parameters) {
   }
   weights_ = std::move(weights);
   parameters_ = std::move(parameters);
-  if (is_measured && distribution.table != nullptr) return take_losses(*distribution.table);
-  refresh_targets();
-}
-
-void SparsityAlgorithm::take_losses(const LossTable& table) {
-  std::vector<std::string> names;
-  std::vector<Shape> shapes;
-  for (const SparseWeight& weight : weights_) {
-    names.push_back(weight.name());
-    shapes.push_back(weight.shape());
-  }
-  options_.distribution.take_rows(table, names, shapes);
-  options_.distribution.densities = densities_by(*options_.distribution.losses);
   refresh_targets();
 }
 

@@ -156,13 +156,6 @@ class SparsityAlgorithm {
   /// The mask that a parameter gets when the algorithm takes charge of it: by default the init
   /// method's, or, of one that is inherited, what there is, pruned to the target by |w|.
   virtual MaskSet initial_mask(const SparseWeight& weight, MaskSource source);
-  /// Whether it measures the losses that a measured distribution without a table needs.
-  virtual bool measures_losses() const { return false; }
-  /// The densities that it chooses by the losses of its weights; none: those for the sparsity.
-  virtual std::vector<double> densities_by(const LossTable& /*losses*/) { return {}; }
-  /// Gives a measured distribution its table, and the weights the targets that follow. *Errors:*
-  /// ConfigError, as LossTable::of and distribute_nnz.
-  void take_losses(const LossTable& table);
   /// Called within `optimizer.step()` after backward and before the values change. What it adds to
   /// `scopes` holds until they have changed.
   virtual void before_step(Optimizer& /*optimizer*/, StepScopes& /*scopes*/) {}
@@ -172,8 +165,6 @@ class SparsityAlgorithm {
   virtual void require_settable(const SparsityTarget& sparsity) const;
 
   const SparsityOptions& options() const { return options_; }
-  /// How its parameters are stored.
-  const LayoutPolicy& layouts() const { return layouts_; }
   /// Takes other options than the constructor's, but for the layout and the pattern.
   void set_options(const SparsityOptions& options) { options_ = options.checked(); }
   /// The parameters that it manages, each with its state. Without those of parts.

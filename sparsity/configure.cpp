@@ -34,7 +34,6 @@ void require_target(const Config& entry, std::string_view type) {
   for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
     if (entry.has(key)) return;
   }
-  if (!entry.peek("to").is_null()) return;  // of one-shot pruning; else it is an unknown key
   if (PatternShape::from_config(entry.get("pattern")).is_nm()) return;  // N:M sets the sparsity
   entry.require_all_read();
   entry.error(std::string(type) + " needs `sparsity` (or `density`, or `fan_in`)");

@@ -9,15 +9,85 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/calibration/layer_losses.hpp"
 #include "lacuna/sparsity/calibration/prune_layer.hpp"
 
 namespace lacuna {
+namespace {
+
+// What would have no effect. Not asked for, so that no message names it as a known key.
+void refuse_init_method(const Config& entry, OneShotMethod method) {
+  const Config given = entry.peek("init_method");
+  if (given.is_null()) return;
+  given.error(std::string(to_string(method)) +
+              " takes no `init_method`: it prunes the weights that there are");
+}
+
+OneShotGranularity read_granularity(const Config& entry, const PatternShape& pattern,
+                                    OneShotGranularity fallback) {
+  if (pattern.is_structured()) {
+    if (entry.has("granularity")) {
+      entry.get("granularity").error("a pattern says what competes; leave `granularity` out");
+    }
+    return fallback;
+  }
+  const auto name = entry.get<std::string>("granularity", to_string(fallback));
+  if (name == "layer") return OneShotGranularity::Layer;
+  if (name == "row") return OneShotGranularity::Row;
+  entry.get("granularity").fail("'layer' or 'row'");
+}
+
+double read_damping(const Config& entry, const char* key, double fallback) {
+  return require_range(entry, key, entry.get<double>(key, fallback), 0.0, 1e6);
+}
+
+// A number, or "auto".
+double read_automatic_damping(const Config& entry, const char* key, double fallback) {
+  constexpr double kAutomatic = OneShotOptions::kAutomaticDamping;
+  const Config given = entry.get(key);
+  if (given.is_null() && fallback == kAutomatic) {
+    entry.get<std::string>(key, "auto");  // for the resolved configuration
+    return kAutomatic;
+  }
+  if (given.is_null() || given.is_number()) return read_damping(entry, key, fallback);
+  if (!given.is_scalar() || given.text() != "auto") given.fail("a number from 0, or auto");
+  return kAutomatic;
+}
+
+}  // namespace
+
+OneShotPruningOptions OneShotPruningOptions::from_config(const Config& entry, OneShotMethod method,
+                                                         uint64_t seed) {
+  refuse_init_method(entry, method);
+  OneShotPruningOptions options{
+      .common = SparsityOptions::from_config(entry, seed, FirstMask::Present),
+      .pruning = OneShotOptions::defaults(method)};
+  OneShotOptions& p = options.pruning;
+  p.granularity = read_granularity(entry, options.common.pattern, p.granularity);
+  if (method == OneShotMethod::SparseGpt || method == OneShotMethod::Admm) {
+    p.damping = read_automatic_damping(entry, "damping", p.damping);
+  }
+  if (method == OneShotMethod::SparseGpt) {
+    p.block = require_at_least(entry, "block", entry.get<int64_t>("block", p.block), 1);
+  }
+  if (method == OneShotMethod::Admm) {
+    const int64_t rounds =
+        require_at_least(entry, "rounds", entry.get<int64_t>("rounds", p.rounds), 1);
+    if (rounds > 100'000) entry.get("rounds").fail("at most 100000 rounds");
+    p.rounds = static_cast<int>(rounds);
+    p.gradual_rounds = p.rounds * 3 / 4;  // 15 of 20, as its authors have it
+  }
+  p.least_squares = entry.get<bool>("least_squares", false);
+  if (p.least_squares) {
+    p.least_squares_damping = read_damping(entry, "least_squares_damping", p.least_squares_damping);
+  }
+  options.calibration = CalibrationOptions::from_config(entry.get("calibration"));
+  return options;
+}
+
 OneShotPruning::OneShotPruning(OneShotPruningOptions given)
     : SparsityAlgorithm(std::move(given.common)),
       pruning_(std::move(given.pruning)),
-      calibration_(given.calibration),
-      to_(given.to) {
+      calibration_(given.calibration) {
   const SparsityTarget& target = options().sparsity;
   const std::string name(type());
   options().require_no_updates(name);
@@ -29,9 +99,6 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
   if (!target.is_below_one()) {
     throw ConfigError(name + ": sparsity must be in [0, 1), found " +
                       target.schedule().config().text());
-  }
-  if (to_ && options().distribution.kind != Distribution::Kind::Measured) {
-    throw ConfigError(name + ": a budget `to` is for distribution: measured alone");
   }
   if (options().groups.count == 1) return;
   if (pruning_.method == OneShotMethod::SparseGpt ||
@@ -52,8 +119,6 @@ void OneShotPruning::calibrate_on(const CalibrationData& data) {
   wanted.examples =
       wanted.examples.value_or(std::min(data.examples, CalibrationOptions::kDefaultExamples));
   run_ = [run = data.run, wanted](Module& model) { run(model, wanted); };
-  loss_ = nullptr;
-  if (data.loss) loss_ = [loss = data.loss, wanted](Module& model) { return loss(model, wanted); };
 }
 
 void OneShotPruning::adopt(Module& module, std::vector<ParameterPtr> parameters,
@@ -101,10 +166,9 @@ std::vector<OneShotPruning*> one_shot_parts(SparsityAlgorithm& algorithm) {
 // Those that have not pruned yet, over all their weights in the order of the forward pass.
 class OneShotPruning::Pass {
  public:
-  Pass(Module& module, std::vector<OneShotPruning*> waiting)
-      : module_(module), waiting_(std::move(waiting)) {
-    for (OneShotPruning* one : waiting_) {
-      one->require_examples();
+  Pass(Module& module, std::vector<OneShotPruning*> waiting) : module_(module) {
+    for (OneShotPruning* one : waiting) {
+      one->require_work();
       for (SparseWeight& weight : one->weights()) {
         places_[weight.pointer().get()] = {one, &weight};
         (one->run_ ? seen_ : unseen_).push_back(weight.pointer());
@@ -114,21 +178,25 @@ class OneShotPruning::Pass {
   }
 
   void run() {
-    if (run_ != nullptr) layers_ = layers_in_order(module_, *run_, seen_);
-    rest_ = unmet(layers_);
-    std::map<std::string, LossTable::Row> rows;
-    for_each([](const OneShotPruning& owner) { return owner.awaits_losses(); },
-             [&](const Place& place, const std::vector<InputGram>& grams) {
-               rows[place.weight->name()] = place.owner->measure(*place.weight, grams);
-             });
-    for (OneShotPruning* one : waiting_) {
-      if (one->awaits_losses()) one->take_measured(rows);
-      one->require_work();
+    std::vector<CalibratedLayer> layers;
+    if (run_ != nullptr) layers = layers_in_order(module_, *run_, seen_);
+    std::vector<ParameterPtr> rest = unmet(layers);
+    std::vector<InputGram> grams;
+    const OneShotPruning* owner = nullptr;
+    for (const CalibratedLayer& layer : layers) {
+      const Place place = places_.at(layer.weight.get());
+      if (!layer.shares_input || place.owner != owner) {
+        grams.clear();  // one layer's at a time
+        grams = collect_inputs(module_, place.owner->run_, layer);
+      }
+      owner = place.owner;
+      place.owner->prune_weight(*place.weight, grams);
     }
-    for_each([](const OneShotPruning&) { return true; },
-             [](const Place& place, const std::vector<InputGram>& grams) {
-               place.owner->prune_weight(*place.weight, grams);
-             });
+    for (const ParameterPtr& parameter : rest) {
+      const Place place = places_.at(parameter.get());
+      place.owner->prune_weight(*place.weight,
+                                {InputGram::of_independent(matrix_columns(parameter->shape()))});
+    }
   }
 
  private:
@@ -136,32 +204,6 @@ class OneShotPruning::Pass {
     OneShotPruning* owner = nullptr;
     SparseWeight* weight = nullptr;
   };
-
-  // Calls take(place, grams) for the weights whose owners are wanted, in the order of the forward
-  // pass, each with the inputs that the model gives it then.
-  template <class Wanted, class Take>
-  void for_each(const Wanted& wanted, const Take& take) {
-    std::vector<InputGram> grams;
-    const OneShotPruning* owner = nullptr;
-    for (const CalibratedLayer& layer : layers_) {
-      const Place place = places_.at(layer.weight.get());
-      if (!wanted(*place.owner)) {
-        owner = nullptr;
-        continue;
-      }
-      if (!layer.shares_input || place.owner != owner) {
-        grams.clear();  // one layer's at a time
-        grams = collect_inputs(module_, place.owner->run_, layer);
-      }
-      owner = place.owner;
-      take(place, grams);
-    }
-    for (const ParameterPtr& parameter : rest_) {
-      const Place place = places_.at(parameter.get());
-      if (!wanted(*place.owner)) continue;
-      take(place, std::vector{InputGram::of_independent(matrix_columns(parameter->shape()))});
-    }
-  }
 
   // Weights that no forward pass multiplies with, or has been asked about.
   std::vector<ParameterPtr> unmet(const std::vector<CalibratedLayer>& layers) const {
@@ -184,9 +226,6 @@ class OneShotPruning::Pass {
   }
 
   Module& module_;
-  std::vector<OneShotPruning*> waiting_;
-  std::vector<CalibratedLayer> layers_;
-  std::vector<ParameterPtr> rest_;
   const CalibrationRun* run_ = nullptr;
   std::map<const Parameter*, Place> places_;
   std::vector<ParameterPtr> seen_, unseen_;  // of those with calibration, and without
@@ -210,8 +249,8 @@ void OneShotPruning::prune() {
   }
 }
 
-// Something to learn inputs and losses from where they are needed.
-void OneShotPruning::require_examples() {
+// Something to learn inputs from where they are needed, and something to prune.
+void OneShotPruning::require_work() {
   pruned_.clear();
   if (needs_inputs() && !run_) {
     throw StateError(fmt::format(
@@ -220,15 +259,6 @@ void OneShotPruning::require_examples() {
         "the first training step or prune()",
         type()));
   }
-  if (!awaits_losses() || loss_) return;
-  throw StateError(fmt::format(
-      "{}: a measured distribution needs the loss on the examples: give calibrate_with a function "
-      "that computes it too",
-      type()));
-}
-
-// Something to prune.
-void OneShotPruning::require_work() {
   for (const SparseWeight& weight : weights()) {
     if (weight.target_nnz() <= weight.nnz()) return;
   }
@@ -237,33 +267,6 @@ void OneShotPruning::require_work() {
       "{}: '{}' has {} nonzeros already, and {} are asked for; what is pruned stays pruned, so "
       "give a higher sparsity",
       type(), first.name(), first.nnz(), first.target_nnz()));
-}
-
-bool OneShotPruning::awaits_losses() const {
-  return options().distribution.kind == Distribution::Kind::Measured &&
-         options().distribution.losses == nullptr;
-}
-
-LossTable::Row OneShotPruning::measure(SparseWeight& weight, const std::vector<InputGram>& grams) {
-  const auto loss = [this] { return loss_(*module_); };
-  if (!unpruned_loss_) unpruned_loss_ = finite_loss(loss, type(), "before pruning");
-  return losses_of_layer(weight.parameter(), grams, weight.selector(), pruning_,
-                         options().distribution.levels, *unpruned_loss_, loss);
-}
-
-std::vector<double> OneShotPruning::densities_by(const LossTable& losses) {
-  if (!to_) return {};
-  std::vector<const Parameter*> own;
-  for (const SparseWeight& weight : weights()) own.push_back(&weight.parameter());
-  budgeted_ = densities_within(*to_, own, losses, layouts());
-  return budgeted_->densities;
-}
-
-void OneShotPruning::take_measured(const std::map<std::string, LossTable::Row>& rows) {
-  LossTable table{.loss = *unpruned_loss_, .rows = {}};
-  for (const SparseWeight& weight : weights()) table.rows.push_back(rows.at(weight.name()));
-  measured_ = std::move(table);
-  take_losses(*measured_);
 }
 
 // Of a mask that has fewer than the target, all.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,7 +11,6 @@
 #include "lacuna/sparsity/algorithm.h"
 #include "lacuna/sparsity/calibration/calibration.h"
 #include "lacuna/sparsity/one_shot/one_shot.h"
-#include "lacuna/sparsity/weights/cost_budget.h"
 
 namespace lacuna {
 
@@ -22,12 +20,10 @@ struct OneShotPruningOptions {
   OneShotOptions pruning = OneShotOptions::defaults(OneShotMethod::Wanda);
   /// Of the data given by `calibrate_on`.
   CalibrationOptions calibration = {};
-  /// With a measured distribution: what the weights may cost, in the place of a sparsity.
-  std::optional<CostBudget> to = {};
 
   /// From the keys of SparsityOptions but init_method, and `granularity`, `least_squares`,
-  /// `calibration`, `to`, `damping` (sparsegpt, admm), `block` (sparsegpt), `rounds` (admm) and,
-  /// with `least_squares`, `least_squares_damping`. *Errors:* ConfigError.
+  /// `calibration`, `damping` (sparsegpt, admm), `block` (sparsegpt), `rounds` (admm) and, with
+  /// `least_squares`, `least_squares_damping`. *Errors:* ConfigError.
   static OneShotPruningOptions from_config(const Config& entry, OneShotMethod method,
                                            uint64_t seed);
 };
@@ -41,9 +37,6 @@ struct OneShotPruningOptions {
 ///
 /// Weights of linear layers and convolutions, all groups of these one by one, can be pruned by
 /// inputs; by magnitude without least squares any parameter of two dimensions or more.
-///
-/// With a measured distribution without a table, a table is measured before anything is pruned: the
-/// loss with each weight pruned alone, at each of the levels. Targets are those of least loss.
 class OneShotPruning final : public SparsityAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is no constant in [0, 1), or the options do not go
@@ -57,11 +50,8 @@ class OneShotPruning final : public SparsityAlgorithm {
   /// Gives it the examples that it learns inputs from. Magnitude without least squares needs none:
   /// its errors are then those for inputs that are independent and of one size, ‖Ŵ − W‖² / ‖W‖²,
   /// and no Gram matrix is made. With examples they are of the outputs on these, as all others'
-  /// are. `loss` is for a measured distribution.
-  void calibrate_with(CalibrationRun run, CalibrationLoss loss = nullptr) {
-    run_ = std::move(run);
-    loss_ = std::move(loss);
-  }
+  /// are.
+  void calibrate_with(CalibrationRun run) { run_ = std::move(run); }
   void calibrate_on(const CalibrationData& data) override;
 
   /// *Errors:* ConfigError for a parameter that the method does not fit.
@@ -71,14 +61,8 @@ class OneShotPruning final : public SparsityAlgorithm {
   /// calibrate on; ConfigError for a weight that no forward pass multiplies with; those of
   /// prune_one_shot, with the layer's name. Layers before it have been pruned then.
   /// *Cost:* for each layer a forward pass over the calibration examples as far as the layer (one
-  /// for layers that are given the same input), and prune_one_shot. A measured distribution takes
-  /// such a pass for each layer, and for each of its levels prune_one_shot and a loss.
+  /// for layers that are given the same input), and prune_one_shot.
   void prune();
-  /// The losses that it has measured; null if there are none.
-  const LossTable* measured_losses() const { return measured_ ? &*measured_ : nullptr; }
-  /// Its budget, if it has one; and what was chosen within it, once that is known.
-  const std::optional<CostBudget>& budget() const { return to_; }
-  const std::optional<BudgetedDensities>& budgeted() const { return budgeted_; }
   /// Those of the weights that are named here become multiples of int8 steps as they are pruned
   /// (OneShotOptions::grid). *Requires* weights of linear layers, and that nothing is pruned yet.
   void bring_to_grid(const std::set<std::string>& names, GridClip clip, bool rounds_to_nearest);
@@ -93,8 +77,6 @@ class OneShotPruning final : public SparsityAlgorithm {
   void load_state_dict(const StateDict& state) override;
 
  protected:
-  bool measures_losses() const override { return true; }
-  std::vector<double> densities_by(const LossTable& losses) override;
   /// What there is: it is pruned later.
   MaskSet initial_mask(const SparseWeight& weight, MaskSource) override { return weight.mask(); }
 
@@ -104,13 +86,9 @@ class OneShotPruning final : public SparsityAlgorithm {
   bool needs_inputs() const {
     return pruning_.method != OneShotMethod::Magnitude || pruning_.least_squares;
   }
-  void require_examples();
   void require_work();
   void prune_weight(SparseWeight& weight, const std::vector<InputGram>& grams);
   int64_t count_to_keep(const SparseWeight& weight, const MaskSet& present) const;
-  bool awaits_losses() const;
-  LossTable::Row measure(SparseWeight& weight, const std::vector<InputGram>& grams);
-  void take_measured(const std::map<std::string, LossTable::Row>& rows);
 
   OneShotOptions pruning_;
   std::set<std::string> on_grid_;
@@ -118,11 +96,6 @@ class OneShotPruning final : public SparsityAlgorithm {
   std::map<std::string, std::vector<float>> grid_scales_;
   CalibrationOptions calibration_;
   CalibrationRun run_;
-  CalibrationLoss loss_;
-  std::optional<CostBudget> to_;
-  std::optional<BudgetedDensities> budgeted_;
-  std::optional<double> unpruned_loss_;
-  std::optional<LossTable> measured_;
   Module* module_ = nullptr;  // outlives this, as parameters' owner
   bool has_pruned_ = false;
   bool is_reported_ = true;  // by the update of the step that it pruned in

@@ -48,10 +48,6 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed,
 }
 
 SparsityOptions SparsityOptions::checked() const {
-  if (distribution.kind == Distribution::Kind::Measured && sparsity.is_of_each()) {
-    throw ConfigError(
-        "distribution measured shares out a sparsity; give that in the place of density or fan_in");
-  }
   if (!pattern.is_structured()) return *this;
   const auto refuse = [&](const std::string& why) {
     throw ConfigError("pattern " + pattern.description() + " " + why);

@@ -75,38 +75,18 @@ void write_calibration_defaults(const Config& sparsity, const Dataset& data, int
 }
 
 CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t seed,
-                                 int64_t batch_size, const LossFunction* loss) {
+                                 int64_t batch_size) {
   const int64_t size = data->size();
-  const auto for_batches = [data = std::move(data), seed, batch_size](
-                               const CalibrationOptions& options, const auto& take) {
+  const auto run = [data = std::move(data), seed, batch_size](Module& model,
+                                                              const CalibrationOptions& options) {
     const std::vector<int64_t> all = first_of_order(options.examples.value(), data->size(), seed);
     const std::span<const int64_t> indices(all);
     const auto most = static_cast<size_t>(options.batch_size.value_or(batch_size));
     for (size_t i = 0; i < all.size(); i += most) {
-      take(data->gather(indices.subspan(i, std::min(most, all.size() - i))));
+      run_model(model, data->gather(indices.subspan(i, std::min(most, all.size() - i))));
     }
   };
-  CalibrationData result{
-      .examples = size, .run = [for_batches](Module& model, const CalibrationOptions& options) {
-        for_batches(options, [&](const Batch& batch) { run_model(model, batch); });
-      }};
-  if (loss == nullptr) return result;
-  result.loss = [for_batches, by = loss->for_evaluation()](Module& model,
-                                                           const CalibrationOptions& options) {
-    const NoGrad no_grad;
-    const bool was_training = model.training();
-    model.eval();
-    double sum = 0.0, weight = 0.0;
-    for_batches(options, [&](const Batch& batch) {
-      const double mean = by(run_for_loss(model, batch), batch).value().item();
-      const double own = by.weight_of(batch);
-      sum += own > 0.0 ? mean * own : 0.0;
-      weight += own;
-    });
-    if (was_training) model.train();
-    return weight > 0.0 ? sum / weight : 0.0;
-  };
-  return result;
+  return {.examples = size, .run = run};
 }
 
 }  // namespace lacuna

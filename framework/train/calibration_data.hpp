@@ -6,17 +6,15 @@
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/dataset.h"
-#include "lacuna/framework/train/loss_function.h"
 #include "lacuna/sparsity/calibration/calibration.h"
 
 namespace lacuna {
 
 /// Runs models on the first examples of a dataset in an order drawn by the seed: a fixed choice, of
 /// which a smaller number is a part, as they are without augmentation. `batch_size` is that of
-/// options without one. With a loss it can be computed on the same examples, as evaluations compute
-/// it. *Cost:* memory for one batch, and O(examples) for the choice.
+/// options without one. *Cost:* memory for one batch, and O(examples) for the choice.
 CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t seed,
-                                 int64_t batch_size, const LossFunction* loss = nullptr);
+                                 int64_t batch_size);
 
 /// Writes into a `sparsity` section what algorithms calibrate on, if it does not state it:
 /// `calibration: {examples: 512, batch_size: 32}`, or all examples where there are fewer. What is

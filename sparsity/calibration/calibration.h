@@ -33,16 +33,11 @@ struct CalibrationOptions {
   static CalibrationOptions from_config(const Config& calibration);
 };
 
-/// The mean loss of a model on calibration examples, in evaluation mode.
-using CalibrationLoss = std::function<double(Module& model)>;
-
 /// Data to calibrate on: how many examples there are, and what runs a model on some of them.
 struct CalibrationData {
   int64_t examples = 0;
   /// *Requires* options.examples, no more than there are.
   std::function<void(Module& model, const CalibrationOptions& options)> run;
-  /// The mean loss on the same examples, in evaluation mode; null where no labels are at hand.
-  std::function<double(Module& model, const CalibrationOptions& options)> loss = nullptr;
 };
 
 /// A weight as a forward pass meets it.

@@ -10,7 +10,6 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/options/counting.hpp"
-#include "lacuna/sparsity/options/loss_budget.hpp"
 
 namespace lacuna {
 namespace {
@@ -81,80 +80,17 @@ std::vector<double> igq_densities(double density, const std::vector<Shape>& shap
   return result;
 }
 
-// The densities of least loss whose nonzeros are those of `density`. One nonzero stays in each.
-std::vector<double> measured_densities(const LossTable& losses, double density,
-                                       const std::vector<Shape>& shapes) {
-  std::vector<std::vector<BudgetPoint>> points(shapes.size());
-  double budget = 0.0;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const auto numel = static_cast<double>(shapes[i].numel());
-    budget += density * numel;
-    const LossTable::Curve curve = losses.curve(i);
-    for (size_t p = 0; p < curve.densities.size(); ++p) {
-      points[i].push_back(
-          {std::max(curve.densities[p] * numel, std::min(numel, 1.0)), curve.increases[p]});
-    }
-  }
-  const double least = least_cost(points);
-  if (budget < least) {
-    const double all = density > 0.0 ? budget / density : least;
-    throw ConfigError(
-        fmt::format("a sparsity of {:.4g} is more than the table of losses has: the largest that "
-                    "can be reached "
-                    "is {:.4g}; measure at higher `levels`",
-                    1.0 - density, std::max(0.0, 1.0 - least / all)));
-  }
-  std::vector<double> result;
-  for (const BudgetPlace& place : places_within(points, budget)) {
-    const std::vector<BudgetPoint>& own = points[result.size()];
-    const double low = own[place.low].cost, high = own[place.high].cost;
-    const auto numel = static_cast<double>(std::max<int64_t>(shapes[result.size()].numel(), 1));
-    result.push_back((low + place.part * (high - low)) / numel);
-  }
-  return result;
-}
-
-void require_levels(const Config& config, const std::vector<double>& levels) {
-  if (levels.empty()) config.fail("at least one sparsity");
-  for (size_t i = 0; i < levels.size(); ++i) {
-    if (levels[i] > 0.0 && levels[i] < 1.0 && (i == 0 || levels[i] > levels[i - 1])) continue;
-    config.fail("sparsities in (0, 1), each larger than the one before it");
-  }
-}
-
 }  // namespace
 
 Distribution Distribution::from_config(const Config& config) {
   if (config.is_null()) return {};
-  static const std::vector<std::string> names = {"uniform", "er", "erk", "igq", "measured"};
-  const Config type = config.is_map() ? config.at("type") : config;
-  const auto name = type.as<std::string>();
+  static const std::vector<std::string> names = {"uniform", "er", "erk", "igq"};
+  const auto name = config.as<std::string>();
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) {
-    type.error("unknown distribution '" + name + "'; " + suggest_name(name, names));
+    config.error("unknown distribution '" + name + "'; " + suggest_name(name, names));
   }
-  Distribution result{.kind = static_cast<Kind>(found - names.begin())};
-  if (result.kind != Kind::Measured) return result;
-  result.levels = LossTable::default_sparsities();
-  if (!config.is_map()) return result;
-  const Config table = config.get("table");
-  if (!table.is_null()) {
-    if (config.has("levels")) {
-      config.get("levels").error("`table` has the sparsities of its losses; leave one of both out");
-    }
-    // A path is that of a file that is read before the algorithm is applied.
-    result.table = std::make_shared<LossTable>(table.is_scalar() ? LossTable{}
-                                                                 : LossTable::from_config(table));
-    return result;
-  }
-  result.levels = config.get<std::vector<double>>("levels", result.levels);
-  require_levels(config.get("levels"), result.levels);
-  return result;
-}
-
-void Distribution::take_rows(const LossTable& given, const std::vector<std::string>& names,
-                             const std::vector<Shape>& shapes) {
-  losses = std::make_shared<LossTable>(given.of(names, shapes));
+  return {static_cast<Kind>(found - names.begin())};
 }
 
 std::vector<double> layer_densities(const Distribution& distribution, double density,
@@ -164,11 +100,6 @@ std::vector<double> layer_densities(const Distribution& distribution, double den
       return std::vector<double>(shapes.size(), density);
     case Distribution::Kind::Igq:
       return igq_densities(density, shapes);
-    case Distribution::Kind::Measured:
-      if (distribution.losses != nullptr) {
-        return measured_densities(*distribution.losses, density, shapes);
-      }
-      return std::vector<double>(shapes.size(), density);
     default:
       return scaled_densities(distribution, density, shapes);
   }
@@ -206,16 +137,7 @@ std::vector<int64_t> distribute_nnz(const Distribution& distribution, float spar
                                     const std::vector<Shape>& shapes) {
   std::vector<int64_t> numels, counts;
   for (const Shape& shape : shapes) numels.push_back(shape.numel());
-  if (!distribution.densities.empty()) {
-    for (size_t i = 0; i < numels.size(); ++i) {
-      const double wanted = distribution.densities[i] * static_cast<double>(numels[i]);
-      counts.push_back(std::min(std::llround(wanted), static_cast<long long>(numels[i])));
-    }
-    return counts;
-  }
-  const bool is_unmeasured =
-      distribution.kind == Distribution::Kind::Measured && distribution.losses == nullptr;
-  if (distribution.kind == Distribution::Kind::Uniform || is_unmeasured) {
+  if (distribution.kind == Distribution::Kind::Uniform) {
     for (const int64_t numel : numels) counts.push_back(target_nnz(sparsity, numel));
     return counts;
   }

@@ -32,8 +32,6 @@ class SparsityTarget {
   /// Whether a constant leaves anything: a sparsity in [0, 1), as exact as it was given.
   bool is_below_one() const;
   bool has_fan_in() const { return fan_in_.has_value(); }
-  /// Whether each tensor's count is by itself, whatever the distribution: a density or a fan-in.
-  bool is_of_each() const { return density_ || fan_in_; }
   const Schedule& schedule() const { return sparsity_; }
 
   /// The sparsity wanted at a step, clamped to [0, 1]; for a fan-in that of `shape`.

@@ -21,7 +21,6 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
-#include "lacuna/sparsity/options/loss_table.h"
 
 namespace lacuna {
 namespace {
@@ -91,18 +90,6 @@ Config base_config() {
   return base;
 }
 
-// Of all weights of the first block's model, for measured distributions.
-void save_losses(const std::string& folder) {
-  const auto experiment = build_experiment(base_config());
-  LossTable table{.loss = 0.5, .rows = {}};
-  for (const ParameterPtr& parameter : experiment->model->parameters()) {
-    if (parameter->shape().rank() < 2) continue;
-    table.rows.push_back({parameter->name(), parameter->shape(), {0.5, 0.99}, {0.6, 1.5}});
-  }
-  fs::create_directories(folder);
-  std::ofstream(folder + "/loss_table.json") << table.to_config().to_json();
-}
-
 // A block alone, which may be data that the first block's model does not take: `yml`.
 struct Part {
   Config config;
@@ -152,7 +139,6 @@ TEST(ConfigDocument, EveryBlockBuilds) {
   register_builtins();
   const ExampleFiles files;
   for (const char* run : {"runs/first", "runs/half"}) save_run(run);
-  save_losses("runs/pruned");
   int count = 0;
   for (const std::string page :
        {"reference/config", "guides/data", "guides/models", "guides/sparsity", "guides/training",
@@ -172,7 +158,6 @@ TEST(ConfigDocument, EveryExampleOfAKeyBuilds) {
   register_builtins();
   const ExampleFiles files;
   save_run("runs/first");
-  save_losses("runs/pruned");
   int count = 0;
   for (const KeyRow& row : key_rows()) {
     if (row.example.empty()) continue;

@@ -24,7 +24,6 @@
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/records/json_text.hpp"
-#include "lacuna/framework/train/checks/loss_tables.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
 #include "lacuna/sparsity/one_shot_pruning.h"
@@ -98,21 +97,6 @@ Config finite(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Config(*value) : Config();
 }
 
-// What weights cost dense, and are predicted to cost: bytes, or milliseconds of a training step.
-Config budgets_of(const std::vector<OneShotPruning*>& algorithms) {
-  Config budgets = Config::list();
-  for (const OneShotPruning* one : algorithms) {
-    if (!one->budget() || !one->budgeted()) continue;
-    const BudgetedDensities& chosen = *one->budgeted();
-    budgets.push_back(Config::map({{"of", to_string(one->budget()->kind)},
-                                   {"to", one->budget()->part},
-                                   {"before", chosen.dense_cost},
-                                   {"after", chosen.cost},
-                                   {"part", chosen.cost / chosen.dense_cost}}));
-  }
-  return budgets;
-}
-
 Config report_of(const SourceRun& source, const Experiment& e,
                  const std::vector<OneShotPruning*>& algorithms) {
   Config rows = Config::list(), messages = Config::list();
@@ -132,15 +116,12 @@ Config report_of(const SourceRun& source, const Experiment& e,
       for (const std::string& message : update.messages) messages.push_back(message);
     }
   }
-  Config report = Config::map({{"checkpoint", source.path},
-                               {"step", source.checkpoint.step},
-                               {"rows", rows},
-                               {"messages", messages},
-                               {"numel", e.numel()},
-                               {"nnz", e.nnz()}});
-  const Config budgets = budgets_of(algorithms);
-  if (!budgets.items().empty()) report.set("budgets", budgets);
-  return report;
+  return Config::map({{"checkpoint", source.path},
+                      {"step", source.checkpoint.step},
+                      {"rows", rows},
+                      {"messages", messages},
+                      {"numel", e.numel()},
+                      {"nnz", e.nnz()}});
 }
 
 std::string table(const Config& report) {
@@ -157,13 +138,6 @@ std::string table(const Config& report) {
                     width, row.required<std::string>("method"), row.required<double>("sparsity"),
                     error.is_null() ? "inf" : fmt::format("{:.4g}", error.as<double>()));
   }
-  if (report.has("budgets")) {
-    for (const Config& budget : report.at("budgets").items()) {
-      text += fmt::format("{}: {:.4f} of dense weights, asked for {:g}\n",
-                          budget.required<std::string>("of"), budget.required<double>("part"),
-                          budget.required<double>("to"));
-    }
-  }
   for (const char* when : {"before", "after"}) {
     if (!report.has(when)) continue;
     for (const Config& split : report.at(when).at("splits").items()) {
@@ -173,20 +147,8 @@ std::string table(const Config& report) {
   return text;
 }
 
-// The losses that algorithms have measured, of all their weights; null if there are none.
-Config measured_losses(const std::vector<OneShotPruning*>& algorithms) {
-  LossTable all;
-  for (const OneShotPruning* one : algorithms) {
-    const LossTable* own = one->measured_losses();
-    if (own == nullptr) continue;
-    all.loss = own->loss;
-    all.rows.insert(all.rows.end(), own->rows.begin(), own->rows.end());
-  }
-  return all.rows.empty() ? Config() : all.to_config();
-}
-
 void fill_run(const RunFolder& folder, const Experiment& e, const std::string& source,
-              const Config& report, const Config& losses, const PrunedInt8* int8) {
+              const Config& report, const PrunedInt8* int8) {
   log_to_file(folder.log_path());
   log_info_to_file(
       fmt::format("pruned {}: {} of {} parameters are nonzeros", source, e.nnz(), e.numel()));
@@ -199,9 +161,6 @@ void fill_run(const RunFolder& folder, const Experiment& e, const std::string& s
     write_file_atomically(folder.path() + "/quantize.json", json_text(int8->report));
   }
   folder.save_checkpoint(checkpoint, e.train.checkpoint.keep_last);
-  if (!losses.is_null()) {
-    write_file_atomically(folder.path() + "/" + kLossTableFile, json_text(losses));
-  }
   write_file_atomically(folder.path() + "/prune.json", json_text(report));
 }
 
@@ -237,9 +196,7 @@ PrunedRun prune_run(const PruneRequest& request) {
   const Config before = evaluation_of(*e);
   const bool quantizes = !given.get("quantize").is_null();
   if (quantizes) prune_to_grids(*e, algorithms);
-  at_position(e->config.get("sparsity"), [&] {
-    for (OneShotPruning* one : algorithms) one->prune();
-  });
+  for (OneShotPruning* one : algorithms) one->prune();
   e->write_layouts();
   Config report = report_of(source, *e, algorithms);
   report.set("before", before);
@@ -254,7 +211,7 @@ PrunedRun prune_run(const PruneRequest& request) {
     text += quantize_report_text(int8->report);
   }
   write_new_run(request.run_dir, e->config, [&](const RunFolder& folder) {
-    fill_run(folder, *e, source.path, report, measured_losses(algorithms), int8 ? &*int8 : nullptr);
+    fill_run(folder, *e, source.path, report, int8 ? &*int8 : nullptr);
   });
   return {.report = report, .text = text};
 }

@@ -24,7 +24,6 @@ std::vector<KeyTraits> config_keys() {
       {.path = "train.ema", .in_eval = true},
       {.path = "run_dir", .may_change = true},
       {.path = "sparsity"},
-      {.path = "sparsity.distribution.table", .is_path = true},  // or a map
       {.path = "sparsity.layout", .may_change = true},
       {.path = "sparsifiers"},
       {.path = "sparsifiers.layout", .may_change = true},

@@ -8,7 +8,6 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/train/calibration_data.hpp"
-#include "lacuna/framework/train/checks/loss_tables.hpp"
 #include "lacuna/framework/train/checks/model_checks.hpp"
 #include "lacuna/framework/train/parts/convolution_algorithms.hpp"
 #include "lacuna/framework/train/parts/density_limits.hpp"
@@ -40,11 +39,6 @@ void apply_sparsify(Experiment& e) {
   e.sparsity = std::move(algorithm);
 }
 
-void read_sparsity(ExperimentBuild& b) {
-  read_loss_tables(b.e.config.get("sparsity"));
-  read_quantize_section(b);
-}
-
 void build_sparsity(ExperimentBuild& b) {
   Experiment& e = b.e;
   const Config section = e.config.get("sparsity");
@@ -68,15 +62,13 @@ void tell_model(SparsityAlgorithm& algorithm, const Experiment& e) {
 void apply_algorithm(Experiment& e) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsifiers");
   CompressionLimits& limits = e.sparsity->compression();
-  require_own_loss_tables(section, *e.model);
   limits.batch = e.train.batch_size;
   for (const auto& [parameter, uses] : uses_of_weights(e.rows)) {
     limits.rows[parameter] = std::llround(uses * static_cast<double>(e.train.batch_size));
   }
   limits.are_measured = e.parallel == nullptr;
   try {
-    e.sparsity->calibrate_on(
-        calibration_data(e.data.train, e.train.seed, e.train.batch_size, &e.loss));
+    e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
     tell_model(*e.sparsity, e);
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
@@ -109,7 +101,7 @@ void finish_sparsity(ExperimentBuild& b) {
 }  // namespace
 
 ExperimentPart sparsity_part() {
-  return {.read = read_sparsity,
+  return {.read = read_quantize_section,
           .build = build_sparsity,
           .check = check_quantize_section,
           .finish = finish_sparsity};

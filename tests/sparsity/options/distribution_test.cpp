@@ -13,9 +13,9 @@
 namespace lacuna {
 namespace {
 
-const Distribution kErk{Distribution::Kind::Erk};
-const Distribution kEr{Distribution::Kind::Er};
-const Distribution kIgq{Distribution::Kind::Igq};
+constexpr Distribution kErk{Distribution::Kind::Erk};
+constexpr Distribution kEr{Distribution::Kind::Er};
+constexpr Distribution kIgq{Distribution::Kind::Igq};
 
 int64_t total(const std::vector<int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
