@@ -305,8 +305,10 @@ void bind_parameters(py::module_& module) {
                     "`values` gives another one, and what is written into the old one changes "
                     "nothing. Reading it counts as a change of the first values (`to_numpy` does "
                     "not). Assigning raises ShapeError, and StateError for an older array.")
-      .def_property("grad", &gradient_of, &set_gradient,
-                    "The gradient without a copy, stored as `values` is; None without one.")
+      .def_property(
+          "grad", &gradient_of, &set_gradient,
+          "The gradient without a copy, stored as `values` is; None without one. Of an embedding "
+          "with sparse=True a copy of all its rows.")
       .def_property(
           "mask", [](const Parameter& p) { return to_array(MaskSet(p.pattern())); }, &set_mask,
           "Which positions exist: a copy, bool in the parameter's shape. Assigning moves values, "

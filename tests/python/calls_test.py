@@ -90,6 +90,22 @@ def test_tokens_are_integers():
     assert model(ids).shape == (2, 5, 20) and model["tokens.weight"].grad.shape == (20, 8)
 
 
+def test_a_sparse_embedding_changes_the_rows_of_its_tokens():
+    model = lc.Model(
+        [lc.Embedding(20, 8, name="tokens", sparse=True), lc.Linear(8, 20, name="head")],
+        input_shape=(5,),
+    )
+    optimizer = lc.AdamW(model.parameters(), lr=1e-2)
+    table = model["tokens.weight"]
+    before = table.to_numpy()
+    ids = np.array([[1, 2, 2, 7, 1]])
+    lc.cross_entropy(model(ids), ids).backward()
+    assert np.flatnonzero(np.abs(table.grad).sum(1)).tolist() == [1, 2, 7]
+    optimizer.step()
+    changed = np.abs(table.to_numpy() - before).sum(1)
+    assert np.flatnonzero(changed).tolist() == [1, 2, 7]
+
+
 # Call 10: a loop of one's own.
 
 
