@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/parallel_runs.hpp"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {
@@ -21,11 +21,12 @@ inline bool slabs_exceed_cache(int64_t rows, int64_t columns, int64_t slabs) {
 }
 
 /// Calls `run(slab, part, examples, has_next)` in parallel for each of `parts` parts of a matrix
-/// and each slab of a batch. `has_next`: whether another slab may follow.
+/// and each slab of a batch. `has_next`: whether another slab may follow, in most cases of the same
+/// thread.
 template <class Run>
 void for_each_slab_part(int64_t batch, int64_t parts, const Run& run) {
   const int64_t slabs = slab_count(batch);
-  parallel_blocks(slabs * parts, [&](int64_t unit) {
+  parallel_runs(slabs * parts, [&](int64_t unit) {
     const int64_t slab = unit / parts;
     run(slab, unit % parts, std::min(kSlabWidth, batch - slab * kSlabWidth), slab + 1 < slabs);
   });
