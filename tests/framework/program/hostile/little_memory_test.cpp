@@ -13,7 +13,15 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-using LittleMemory = RunFixture;
+class LittleMemory : public RunFixture {
+ protected:
+  /// Whether the program and its shared libraries can be loaded within a limit of memory. If not,
+  /// none of its own code runs: the loader, or the initialization of a library, ends the process.
+  bool is_enough_to_load(const ProcessOptions& options) const {
+    const int code = run_lacuna({"--version"}, options).code;
+    return code >= 0 && code != 127;
+  }
+};
 
 // Every amount of memory between too little to start and enough ends in a message, or well.
 TEST_F(LittleMemory, OfTheMachine) {
@@ -24,9 +32,11 @@ TEST_F(LittleMemory, OfTheMachine) {
              "optimizer: {type: adam}\ntrain: {steps: 6, batch_size: 64, threads: 1}\n");
   for (int megabytes = 80; megabytes <= 160; megabytes += 4) {
     const std::string name = "run" + std::to_string(megabytes);
-    const Ended ended = train({}, name, {.max_address_bytes = int64_t{megabytes} * 1'000'000});
+    const ProcessOptions limit{.max_address_bytes = int64_t{megabytes} * 1'000'000};
+    if (!is_enough_to_load(limit)) continue;
+    const Ended ended = train({}, name, limit);
     EXPECT_GE(ended.code, 0) << megabytes << " MB\n" << ended.err;
-    if (ended.code == 0 || ended.code == 127) continue;
+    if (ended.code == 0) continue;
     EXPECT_FALSE(ended.err.empty()) << megabytes;
   }
 }
@@ -66,9 +76,13 @@ TEST_F(LittleMemory, ForCheckpoints) {
                            "optimizer: {type: adamw}\n"
                            "sparsity: {sparsity: 0.8, layout: csr}\n"
                            "train: {steps: 2, batch_size: 4, threads: 1}\n");
-  for (int megabytes = 80; megabytes <= 112; megabytes += 2) {
+  int started = 0;
+  for (int megabytes = 80; started < 17; megabytes += 2) {
     const std::string name = "run" + std::to_string(megabytes);
-    const Ended ended = train({}, name, {.max_address_bytes = int64_t{megabytes} * 1'000'000});
+    const ProcessOptions limit{.max_address_bytes = int64_t{megabytes} * 1'000'000};
+    if (!is_enough_to_load(limit)) continue;
+    ++started;
+    const Ended ended = train({}, name, limit);
     EXPECT_GE(ended.code, 0) << megabytes << " MB\n" << ended.err;
     EXPECT_THAT(ended.err, Not(HasSubstr("HDF5: infinite loop"))) << megabytes;
   }
