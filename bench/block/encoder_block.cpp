@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/dense_opponent.h"
+#include "common/encoder_layers.h"
 #include "common/operands.h"
 #include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
@@ -21,18 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Devlin et al., arXiv:1810.04805: norms after the additions.
-std::string model_yaml(const BlockSize& size) {
-  return fmt::format(
-      "- {{type: residual, layers: [{{type: qkv, names: [query, key, value]}}, {{type: attention, "
-      "heads: {0}}}, {{type: linear, name: output, out_features: {1}}}]}}\n"
-      "- {{type: layer_norm, name: norm1}}\n"
-      "- {{type: residual, layers: [{{type: linear, name: intermediate, out_features: {2}}}, gelu, "
-      "{{type: linear, name: down, out_features: {1}}}]}}\n"
-      "- {{type: layer_norm, name: norm2}}\n",
-      size.heads, size.features, size.hidden);
 }
 
 std::vector<ParameterPtr> weights_of(const Module& model) {
@@ -52,7 +41,8 @@ double median(std::vector<double> values) {
 }  // namespace
 
 EncoderBlock::EncoderBlock(const BlockSize& size, const BlockStorage& storage) {
-  const Config section = parse_yaml(model_yaml(size), "block");
+  const Config section =
+      parse_yaml(encoder_layers(size.features, size.hidden, size.heads), "block");
   model_ = build_model(model_layers(section), Shape{size.tokens, size.features});
   model_->initialize(0);
   if (storage.section.empty()) return;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/encoder_layers.h"
 #include "common/operands.h"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
@@ -25,18 +26,6 @@ std::string mlp_layers(int64_t hidden) {
     layers += fmt::format("- {{type: linear, name: fc{}, out_features: {}}}\n- relu\n", i, hidden);
   }
   return layers + "- {type: linear, name: classifier, out_features: 10}\n";
-}
-
-// Devlin et al., arXiv:1810.04805: norms after the additions.
-std::string block_layers(int64_t features, int64_t hidden, int64_t heads) {
-  return fmt::format(
-      "- {{type: residual, layers: [{{type: qkv, names: [query, key, value]}}, {{type: attention, "
-      "heads: {0}}}, {{type: linear, name: output, out_features: {1}}}]}}\n"
-      "- {{type: layer_norm, name: norm1}}\n"
-      "- {{type: residual, layers: [{{type: linear, name: intermediate, out_features: {2}}}, gelu, "
-      "{{type: linear, name: down, out_features: {1}}}]}}\n"
-      "- {{type: layer_norm, name: norm2}}\n",
-      heads, features, hidden);
 }
 
 std::vector<std::string> chosen_weights(const ServedNetwork& network, const Module& model) {
@@ -106,7 +95,7 @@ ServedNetwork find_served(const std::string& name, bool is_tiny) {
     return {.name = name,
             .title = fmt::format("Encoder block of BERT, {} tokens, {} features, {} heads", tokens,
                                  features, heads),
-            .layers = block_layers(features, 4 * features, heads),
+            .layers = encoder_layers(features, 4 * features, heads),
             .example = Shape{tokens, features},
             .attention_heads = heads};
   }
