@@ -24,10 +24,15 @@ void add_last(CLI::App& command, bool& last) {
   command.add_flag("--last", last, "Use a run's last checkpoint, even if its best one is kept");
 }
 
-void add_checkpoint(CLI::App& command, std::string& checkpoint, bool& last) {
+void add_checkpoint(CLI::App& command, std::string& checkpoint) {
   command.add_option("checkpoint", checkpoint, "Checkpoint file or run folder")->required();
+}
+void add_checkpoint(CLI::App& command, std::string& checkpoint, bool& last) {
+  add_checkpoint(command, checkpoint);
   add_last(command, last);
 }
+
+void add_json(CLI::App& command, bool& json) { command.add_flag("--json", json, "Print JSON"); }
 
 void add_config(CLI::App& command, std::string& path,
                 const char* about = "YAML file (docs/reference/config.md)") {
@@ -112,7 +117,7 @@ void add_plan(CLI::App& app, Action& action) {
   add_config(*command, c.config_path);
   add_set(*command, c.overrides);
   add_threads(*command, c.overrides);
-  command->add_flag("--json", c.json, "Print JSON");
+  add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_plan(c); }; });
 }
 
@@ -120,7 +125,7 @@ void add_prune(CLI::App& app, Action& action) {
   static PruneCommand c;
   CLI::App* command =
       app.add_subcommand("prune", "Prune a trained model in one shot (docs/guides/pruning.md)");
-  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  add_checkpoint(*command, c.checkpoint);
   command
       ->add_option("config", c.config_path,
                    "YAML file with the section sparsity; others take the place of the run's")
@@ -133,7 +138,7 @@ void add_prune(CLI::App& app, Action& action) {
   add_set(*command, c.overrides);
   add_threads(*command, c.threads);
   add_last(*command, c.last);
-  command->add_flag("--json", c.json, "Print JSON");
+  add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_prune(c); }; });
 }
 
@@ -141,7 +146,7 @@ void add_shrink(CLI::App& app, Action& action) {
   static ShrinkCommand c;
   CLI::App* command = app.add_subcommand(
       "shrink", "Remove neurons, channels and heads of a trained model (docs/guides/shrinking.md)");
-  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  add_checkpoint(*command, c.checkpoint);
   command
       ->add_option("config", c.config_path,
                    "YAML file with the section shrink; others take the place of the run's")
@@ -154,7 +159,7 @@ void add_shrink(CLI::App& app, Action& action) {
   add_set(*command, c.overrides);
   add_threads(*command, c.threads);
   add_last(*command, c.last);
-  command->add_flag("--json", c.json, "Print JSON");
+  add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_shrink(c); }; });
 }
 
@@ -162,7 +167,7 @@ void add_quantize(CLI::App& app, Action& action) {
   static QuantizeCommand c;
   CLI::App* command =
       app.add_subcommand("quantize", "Bring a trained model to int8 (docs/guides/quantization.md)");
-  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  add_checkpoint(*command, c.checkpoint);
   command->add_option("config", c.config_path, "YAML file with the section quantize")
       ->type_name("CONFIG");
   add_run_dir(*command, c.run_dir, "Folder for the results")->required();
@@ -170,7 +175,7 @@ void add_quantize(CLI::App& app, Action& action) {
   add_threads(*command, c.threads);
   add_last(*command, c.last);
   command->add_option("--only", c.only, "int8: leave the float32 weights of these layers out");
-  command->add_flag("--json", c.json, "Print JSON");
+  add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_quantize(c); }; });
 }
 
@@ -182,7 +187,7 @@ void add_eval(CLI::App& app, Action& action) {
   add_threads(*command, c.overrides);
   command->add_flag("--data-changed", c.data_changed,
                     "Evaluate even if the data differs from that of the training");
-  command->add_flag("--json", c.json, "Print JSON");
+  add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_eval(c); }; });
 }
 
@@ -231,7 +236,7 @@ void add_inspect(CLI::App& app, Action& action) {
   static InspectCommand c;
   CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds");
   add_checkpoint(*command, c.checkpoint, c.last);
-  command->add_flag("--json", c.json, "Print JSON");
+  add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_inspect(c); }; });
 }
 
@@ -287,7 +292,7 @@ void add_report_and_compare(CLI::App& app, Action& action) {
   compare->add_option("--by", c.by, "Compare at equal steps or seconds of training")
       ->type_name("step|seconds")
       ->check(CLI::IsMember({"step", "seconds"}));
-  compare->add_flag("--json", c.json, "Print JSON");
+  add_json(*compare, c.json);
   compare->add_flag("--csv", c.csv, "Print CSV");
   compare->callback([&action] { action = [] { return run_compare(c); }; });
 }
@@ -335,7 +340,7 @@ void add_list_and_info(CLI::App& app, Action& action) {
       ->required();
   list->callback([&action] { action = [] { return run_list(what); }; });
   CLI::App* info = app.add_subcommand("info", "Show version, threads and instruction set");
-  info->add_flag("--json", json, "Print JSON");
+  add_json(*info, json);
   info->callback([&action] { action = [] { return run_info(json); }; });
 }
 
