@@ -31,37 +31,30 @@ class ParameterName(str):
         return str, (str(self),)
 
 
-class CallableInt(int):
-    """An integer that gives itself, or another value, when it is called."""
+class _Callable:
+    """What makes a number callable: a base to the left of int or float."""
 
     _function: Callable[..., Any]
 
-    def __new__(cls, value: int, function: Callable[..., Any]) -> "CallableInt":
+    def __new__(cls, value: float, function: Callable[..., Any]) -> Any:
         """value, and what a call of it does."""
-        made = super().__new__(cls, value)
+        made = super().__new__(cls, value)  # type: ignore[call-arg]
         made._function = function
         return made
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
+
+
+class CallableInt(_Callable, int):
+    """An integer that gives itself, or another value, when it is called."""
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return int, (int(self),)
 
 
-class CallableFloat(float):
+class CallableFloat(_Callable, float):
     """A number that gives another value when it is called."""
-
-    _function: Callable[..., Any]
-
-    def __new__(cls, value: float, function: Callable[..., Any]) -> "CallableFloat":
-        """value, and what a call of it does."""
-        made = super().__new__(cls, value)
-        made._function = function
-        return made
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return float, (float(self),)

@@ -231,6 +231,13 @@ def evaluate(
         return _lacuna._evaluate(os.fspath(run), set_values(set), last, data_changed)
 
 
+def _reported(run_dir: Path, report: Any) -> Run:
+    """The run that was written there, with what was done to make it."""
+    run = Run(run_dir)
+    run.report = report
+    return run
+
+
 def prune(
     source: Path,
     config: Optional[Config] = None,
@@ -259,9 +266,7 @@ def prune(
             method,
             last,
         )
-    run = Run(run_dir)
-    run.report = report
-    return run
+    return _reported(run_dir, report)
 
 
 def shrink(
@@ -296,9 +301,7 @@ def shrink(
             method,
             last,
         )
-    run = Run(run_dir)
-    run.report = report
-    return run
+    return _reported(run_dir, report)
 
 
 def quantize(
@@ -321,9 +324,7 @@ def quantize(
         report = _lacuna._quantize(
             os.fspath(source), given_config(config), set_values(set), os.fspath(run_dir), last
         )
-    run = Run(run_dir)
-    run.report = report
-    return run
+    return _reported(run_dir, report)
 
 
 def compare(*runs: Path, by: Optional[str] = None) -> Any:

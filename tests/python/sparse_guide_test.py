@@ -4,41 +4,19 @@ import textwrap
 
 import numpy as np
 import pytest
+import sparse_model
+from sparse_model import X, Y, step
 
 import lacuna as lc
 from lacuna import sparse
 
-X = np.random.default_rng(1).random((32, 12), dtype=np.float32)
-Y = np.arange(32) % 4
-
 
 def make_model():
-    return lc.Model(
-        [
-            lc.Linear(12, 16, name="encoder.fc1"),
-            lc.ReLU(),
-            lc.Linear(16, 16, name="encoder.fc2"),
-            lc.ReLU(),
-            lc.Linear(16, 4, name="head"),
-        ]
-    )
-
-
-def step(model, optimizer):
-    loss = lc.cross_entropy(model(X), Y)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
+    return sparse_model.make_model("encoder.fc1", "encoder.fc2", "head")
 
 
 def sparse_run(algorithm, steps=4, model=None, **options):
-    model = model or make_model()
-    model.apply(algorithm)
-    optimizer = lc.AdamW(model.parameters(), lr=1e-2, **options)
-    optimizer.apply(algorithm)
-    for _ in range(steps):
-        step(model, optimizer)
-    return model, optimizer
+    return sparse_model.sparse_run(algorithm, steps, model or make_model(), **options)
 
 
 def test_static_sparsity_on_every_parameter():

@@ -9,14 +9,14 @@ Y = np.arange(32) % 4
 WEIGHTS = ["fc1.weight", "fc2.weight", "fc3.weight"]
 
 
-def make_model():
+def make_model(first="fc1", second="fc2", last="fc3"):
     return lc.Model(
         [
-            lc.Linear(12, 16, name="fc1"),
+            lc.Linear(12, 16, name=first),
             lc.ReLU(),
-            lc.Linear(16, 16, name="fc2"),
+            lc.Linear(16, 16, name=second),
             lc.ReLU(),
-            lc.Linear(16, 4, name="fc3"),
+            lc.Linear(16, 4, name=last),
         ]
     )
 
@@ -27,10 +27,10 @@ def step(model, optimizer):
     optimizer.zero_grad()
 
 
-def sparse_run(algorithm, steps=4, model=None):
+def sparse_run(algorithm, steps=4, model=None, **options):
     model = model or make_model()
     model.apply(algorithm)
-    optimizer = lc.AdamW(model.parameters(), lr=1e-2)
+    optimizer = lc.AdamW(model.parameters(), lr=1e-2, **options)
     optimizer.apply(algorithm)
     for _ in range(steps):
         step(model, optimizer)

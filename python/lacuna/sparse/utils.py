@@ -1,55 +1,7 @@
 """The schedules and mask functions of `lacuna.sparse`, under the name that its users import."""
 
-from lacuna.sparse.masks import (
-    InitMethod,
-    InputGroupScoreShaper,
-    OutputGroupScoreShaper,
-    ScoreFlattener,
-    ScoreShaper,
-    make_init_method,
-    make_mask_drop_minimum,
-    make_mask_grow_maximum,
-    make_mask_topk_sparsity,
-)
-from lacuna.sparse.schedules import (
-    Constant,
-    Cosine,
-    Cycling,
-    Exp,
-    FreqSchedule,
-    HyperParameterSchedule,
-    Lambda,
-    Linear,
-    ListSchedule,
-    Polynomial,
-    Power,
-    UpdateSchedule,
-    make_hyperparam_schedule,
-    make_update_schedule,
-)
+from lacuna.sparse import masks, schedules
+from lacuna.sparse.masks import *
+from lacuna.sparse.schedules import *
 
-__all__ = [
-    "Constant",
-    "Cosine",
-    "Cycling",
-    "Exp",
-    "FreqSchedule",
-    "HyperParameterSchedule",
-    "InitMethod",
-    "InputGroupScoreShaper",
-    "Lambda",
-    "Linear",
-    "ListSchedule",
-    "OutputGroupScoreShaper",
-    "Polynomial",
-    "Power",
-    "ScoreFlattener",
-    "ScoreShaper",
-    "UpdateSchedule",
-    "make_hyperparam_schedule",
-    "make_init_method",
-    "make_mask_drop_minimum",
-    "make_mask_grow_maximum",
-    "make_mask_topk_sparsity",
-    "make_update_schedule",
-]
+__all__ = [*masks.__all__, *schedules.__all__]
