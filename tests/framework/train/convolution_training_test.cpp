@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/train/tiny_convolution.h"
+#include "framework/train/training_steps.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
@@ -38,17 +39,6 @@ std::string text_of(const std::string& sparsity, const std::string& more = "") {
 
 std::unique_ptr<Experiment> build(const std::string& sparsity, const std::string& more = "") {
   return build_experiment(parse_yaml(text_of(sparsity, more), "e.yaml"));
-}
-
-// The mean loss of each step.
-std::vector<double> train(Experiment& e, int64_t steps) {
-  std::vector<double> losses;
-  for (int64_t step = 0; step < steps; ++step) {
-    losses.push_back(run_batches(e).mean_loss());
-    e.optimizer->step();
-    e.optimizer->zero_grad();
-  }
-  return losses;
 }
 
 const std::vector<std::string>& convolutions() {
@@ -104,7 +94,7 @@ TEST_F(ConvolutionTraining, InCsrGoesAsInMasked) {
   expect_in_layout(*csr, "csr");
   EXPECT_NEAR(static_cast<double>(kept(*csr)), 0.2 * kWeights, 4.0);
   ASSERT_EQ(masked->total_steps(), 14);  // the last batch of an epoch is of 16
-  const std::vector<double> a = train(*masked, 14), b = train(*csr, 14);
+  const std::vector<double> a = take_steps(*masked, 14), b = take_steps(*csr, 14);
   const auto epoch = [&](int64_t number) {
     const auto first = a.begin() + 7 * number;
     return std::accumulate(first, first + 7, 0.0);
@@ -190,7 +180,7 @@ TEST_F(ConvolutionTraining, EveryAlgorithmRunsAndKeepsItsSparsity) {
       SCOPED_TRACE(method.name + " in " + layout);
       const auto e = build(method.options + ", layout: " + layout, "");
       const ByteArray before = e->model->parameter(convolutions()[3])->mask();
-      const std::vector<double> losses = train(*e, 8);
+      const std::vector<double> losses = take_steps(*e, 8);
       // A block of 16 positions, or a rounding, for each of four weights.
       EXPECT_NEAR(static_cast<double>(kept(*e)), method.density * kWeights, 64.0);
       EXPECT_EQ(!(e->model->parameter(convolutions()[3])->mask() == before), method.is_changing);
@@ -211,7 +201,7 @@ TEST_F(ConvolutionTraining, PatternsLieAlongInputChannels) {
   const auto e = build(
       "algorithm: rigl, pattern: {type: nm, n: 2, m: 4}, update: "
       "{freq: 2}, layout: csr");
-  train(*e, 5);
+  take_steps(*e, 5);
   for (const std::string& name : convolutions()) {
     const ParameterPtr p = e->model->parameter(name);
     const Shape& w = p->shape();
@@ -233,7 +223,7 @@ TEST_F(ConvolutionTraining, PatternsLieAlongInputChannels) {
 StateDict state_after(const Config& config, int64_t steps, int threads) {
   set_num_threads(threads);
   const auto e = build_experiment(config);
-  train(*e, steps);
+  take_steps(*e, steps);
   return e->state_dict();
 }
 
@@ -270,7 +260,7 @@ TEST_F(ConvolutionTraining, AFrozenNormKeepsItsMoments) {
     }
     throw StateError("there is no buffer " + name);
   };
-  train(*e, 2);
+  take_steps(*e, 2);
   EXPECT_EQ(moments("bn1.running_mean"), std::vector<float>(4, 0.0f));
   EXPECT_NE(moments("bn2.running_mean"), std::vector<float>(4, 0.0f));
   EXPECT_EQ(moments("bn3.running_var"), std::vector<float>(4, 1.0f));
@@ -301,10 +291,10 @@ TEST_F(ConvolutionTraining, ABatchOfOneValueSaysWhatToDoBeforeTheFirstStep) {
       "channel; give drop_last: true, or another batch_size");
   expect_throws<ConfigError>([&] { with("batch_size: 1"); },
                              "train: the batches of training are of one example, and layer 'last'");
-  train(*with("batch_size: 8, drop_last: true"), 2);
-  train(*with("batch_size: 5"), 2);
-  train(*with("batch_size: 8, steps: 1"), 1);  // the last batch is never reached
-  train(*with("batch_size: 8", ", trainable: false"), 2);
+  take_steps(*with("batch_size: 8, drop_last: true"), 2);
+  take_steps(*with("batch_size: 5"), 2);
+  take_steps(*with("batch_size: 8, steps: 1"), 1);  // the last batch is never reached
+  take_steps(*with("batch_size: 8", ", trainable: false"), 2);
   expect_throws<ConfigError>(
       [&] { with("batch_size: 8", ", trainable: false, track_running_stats: false"); },
       "layer 'last' (batch_norm)");

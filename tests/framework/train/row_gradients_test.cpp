@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/train/training_steps.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
@@ -39,15 +40,6 @@ class RowGradients : public testing::Test {
                    "rows.yaml"));
   }
 
-  static void train(Experiment& e, int steps) {
-    e.model->train();
-    for (int step = 0; step < steps; ++step) {
-      run_batches(e);
-      e.optimizer->step();
-      e.optimizer->zero_grad();
-    }
-  }
-
   TemporaryFolder folder_;
   std::string text_;
 };
@@ -62,8 +54,8 @@ TEST_F(RowGradients, GiveTheBitsOfAllRowsWhereTheseWouldNotChange) {
       const std::string rest =
           std::string(kSgd) + "train: {steps: 9, batch_size: 4, " + batches + ", seed: 2}\n";
       const auto sparse = build(true, rest, embedding), whole = build(false, rest, embedding);
-      train(*sparse, 5);
-      train(*whole, 5);
+      take_steps(*sparse, 5);
+      take_steps(*whole, 5);
       EXPECT_THAT(differences(sparse->model->state_dict(), whole->model->state_dict()),
                   testing::IsEmpty())
           << batches << embedding;
@@ -104,10 +96,10 @@ TEST_F(RowGradients, GiveTheSameBitsOnAnyNumberOfThreads) {
       std::string(kAdam) + "train: {steps: 9, batch_size: 16, shards: 4, seed: 2}\n";
   set_num_threads(1);
   const auto one = build(true, rest);
-  train(*one, 5);
+  take_steps(*one, 5);
   set_num_threads(4);
   const auto four = build(true, rest);
-  train(*four, 5);
+  take_steps(*four, 5);
   set_num_threads(before);
   EXPECT_THAT(differences(one->state_dict(), four->state_dict()), testing::IsEmpty());
 }
@@ -118,12 +110,12 @@ TEST_F(RowGradients, GoOnFromACheckpointToTheSameBits) {
                            "sparsity: {algorithm: gmp, param_filter: [wte.weight], update: {freq: "
                            "2}, sparsity: {type: linear, init: 0.1, slope: 0.1}}\n";
   const auto whole = build(true, rest), resumed = build(true, rest);
-  train(*whole, 3);
+  take_steps(*whole, 3);
   ASSERT_NE(whole->model->parameter("wte.weight")->pattern()->nnz(),
             whole->model->parameter("wte.weight")->numel());
   resumed->load_state_dict(whole->state_dict());
-  train(*whole, 3);
-  train(*resumed, 3);
+  take_steps(*whole, 3);
+  take_steps(*resumed, 3);
   EXPECT_THAT(differences(whole->model->state_dict(), resumed->model->state_dict()),
               testing::IsEmpty());
   EXPECT_THAT(differences(whole->optimizer->state_dict(), resumed->optimizer->state_dict()),
@@ -138,8 +130,8 @@ TEST_F(RowGradients, WorkUnderSparsityAlgorithms) {
                              "sparsity: {param_filter: [wte.weight], algorithm: " + algorithm +
                              "}\n";
     const auto sparse = build(true, rest), whole = build(false, rest);
-    train(*sparse, 5);
-    train(*whole, 5);
+    take_steps(*sparse, 5);
+    take_steps(*whole, 5);
     EXPECT_THAT(differences(sparse->model->state_dict(), whole->model->state_dict()),
                 testing::IsEmpty())
         << algorithm;

@@ -11,6 +11,7 @@
 
 #include "framework/kernels/test_values.h"
 #include "framework/train/tiny_sequences.h"
+#include "framework/train/training_steps.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
@@ -152,17 +153,6 @@ std::unique_ptr<Experiment> experiment(const std::string& sparsity) {
   return build_experiment(parse_yaml(text_of(sparsity), "e.yaml"));
 }
 
-// The mean loss of each step.
-std::vector<double> train(Experiment& e, int64_t steps) {
-  std::vector<double> losses;
-  for (int64_t step = 0; step < steps; ++step) {
-    losses.push_back(run_batches(e).mean_loss());
-    e.optimizer->step();
-    e.optimizer->zero_grad();
-  }
-  return losses;
-}
-
 constexpr int64_t kWeights = 3 * (16 * 16 + 16 * 16 + 32 * 16);
 const std::vector<std::string> kNames = {"conv1.weight", "conv2.weight", "conv3.weight"};
 
@@ -185,7 +175,7 @@ TEST_F(SequenceTraining, InCsrGoesAsInMasked) {
   const std::string sparsity = "algorithm: static, sparsity: 0.8, distribution: erk, layout: ";
   const auto masked = experiment(sparsity + "masked"), csr = experiment(sparsity + "csr");
   EXPECT_NEAR(static_cast<double>(kept(*csr)), 0.2 * kWeights, 3.0);
-  const std::vector<double> a = train(*masked, 14), b = train(*csr, 14);
+  const std::vector<double> a = take_steps(*masked, 14), b = take_steps(*csr, 14);
   EXPECT_LT(std::accumulate(a.begin() + 7, a.end(), 0.0),
             std::accumulate(a.begin(), a.begin() + 7, 0.0));
   for (size_t i = 0; i < a.size(); ++i) {
@@ -238,7 +228,7 @@ TEST_F(SequenceTraining, AlgorithmsAndPatternsKeepTheirSparsity) {
       SCOPED_TRACE(method.options + " in " + layout);
       const auto e = experiment(method.options + ", layout: " + layout);
       const ByteArray before = e->model->parameter("conv3.weight")->mask();
-      const std::vector<double> losses = train(*e, 6);
+      const std::vector<double> losses = take_steps(*e, 6);
       EXPECT_NEAR(static_cast<double>(kept(*e)), method.density * kWeights, 24.0);
       EXPECT_EQ(!(e->model->parameter("conv3.weight")->mask() == before), method.is_changing);
       for (const std::string& name : kNames) {
@@ -264,7 +254,7 @@ TEST_F(SequenceTraining, AlgorithmsAndPatternsKeepTheirSparsity) {
 TEST_F(SequenceTraining, PatternsLieAlongInputChannels) {
   const auto e = experiment(
       "algorithm: rigl, pattern: {type: nm, n: 2, m: 4}, update: {freq: 2}, layout: csr");
-  train(*e, 5);
+  take_steps(*e, 5);
   for (const std::string& name : kNames) {
     const Shape& w = e->model->parameter(name)->shape();
     const ByteArray mask = e->model->parameter(name)->mask();
@@ -287,12 +277,12 @@ TEST_F(SequenceTraining, GoesOnFromASavedStateBitForBit) {
     const std::string sparsity =
         std::string("algorithm: rigl, sparsity: 0.8, update: {freq: 2}, layout: ") + layout;
     const auto whole = experiment(sparsity);
-    train(*whole, 3);
+    take_steps(*whole, 3);
     const StateDict saved = whole->state_dict();
-    train(*whole, 3);
+    take_steps(*whole, 3);
     const auto resumed = experiment(sparsity);
     resumed->load_state_dict(saved);
-    train(*resumed, 3);
+    take_steps(*resumed, 3);
     EXPECT_THAT(differences(resumed->state_dict(), whole->state_dict()), IsEmpty()) << layout;
   }
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/train/training_steps.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/loop/training_step.hpp"
@@ -46,15 +47,6 @@ class TiedHeads : public testing::TestWithParam<Algorithm> {
         "heads.yaml"));
   }
 
-  static void train(Experiment& e, int steps) {
-    e.model->train();
-    for (int step = 0; step < steps; ++step) {
-      run_batches(e);
-      e.optimizer->step();
-      e.optimizer->zero_grad();
-    }
-  }
-
   TemporaryFolder folder_;
   std::string text_;
 };
@@ -62,7 +54,7 @@ class TiedHeads : public testing::TestWithParam<Algorithm> {
 // In whichever layout, and whatever the batch is cut into.
 TEST_P(TiedHeads, TrainAsTheDenseProductWithZerosDoes) {
   const auto masked = build("masked", ", shards: 0");
-  train(*masked, 6);
+  take_steps(*masked, 6);
   const ParameterPtr expected = masked->model->parameter("wte.weight");
   for (const auto& [layout, shards] :
        {std::pair{"csr", "0"}, {"csr", "4"}, {"masked", "4"}, {"csr", "2, accumulate: 2"}}) {
@@ -70,8 +62,8 @@ TEST_P(TiedHeads, TrainAsTheDenseProductWithZerosDoes) {
     const bool accumulates = std::string(shards).size() > 1;
     const auto other = build(layout, std::string(", shards: ") + shards);
     const auto reference = accumulates ? build("masked", ", shards: 0, accumulate: 2") : nullptr;
-    train(*other, 6);
-    if (accumulates) train(*reference, 6);
+    take_steps(*other, 6);
+    if (accumulates) take_steps(*reference, 6);
     const ParameterPtr weight = other->model->parameter("wte.weight");
     const ParameterPtr same = accumulates ? reference->model->parameter("wte.weight") : expected;
     EXPECT_EQ(weight->pattern()->layout().name(), layout);
@@ -84,14 +76,14 @@ TEST_P(TiedHeads, TrainAsTheDenseProductWithZerosDoes) {
 
 TEST_P(TiedHeads, CollectTheGradientsOfBothUsesAtTheNonzeros) {
   const auto csr = build("csr");
-  train(*csr, 1);
+  take_steps(*csr, 1);
   const ParameterPtr weight = csr->model->parameter("wte.weight");
   run_batches(*csr);
   EXPECT_EQ(weight->gradient().numel(), weight->pattern()->stored_size());
   const Tensor sparse = weight->compacted(weight->gradient());
   // The same batch through the same weights, whole.
   const auto dense = build("masked");
-  train(*dense, 1);
+  take_steps(*dense, 1);
   const ParameterPtr whole = dense->model->parameter("wte.weight");
   whole->set_pattern(Pattern::dense(whole->shape()));
   whole->zero_gradient();
@@ -105,10 +97,10 @@ TEST_P(TiedHeads, CollectTheGradientsOfBothUsesAtTheNonzeros) {
 TEST_P(TiedHeads, GoOnFromACheckpointToTheSameBits) {
   for (const char* layout : {"masked", "csr"}) {
     const auto whole = build(layout), resumed = build(layout);
-    train(*whole, 3);
+    take_steps(*whole, 3);
     resumed->load_state_dict(whole->state_dict());
-    train(*whole, 4);
-    train(*resumed, 4);
+    take_steps(*whole, 4);
+    take_steps(*resumed, 4);
     EXPECT_THAT(differences(whole->model->state_dict(), resumed->model->state_dict()),
                 testing::IsEmpty());
     EXPECT_THAT(differences(whole->optimizer->state_dict(), resumed->optimizer->state_dict()),
@@ -122,7 +114,7 @@ TEST_P(TiedHeads, GiveTheSameBitsOnAnyNumberOfThreads) {
   for (const int threads : {1, 4}) {
     set_num_threads(threads);
     runs.push_back(build("csr", ", shards: 3"));
-    train(*runs.back(), 5);
+    take_steps(*runs.back(), 5);
   }
   set_num_threads(before);
   EXPECT_THAT(differences(runs[0]->state_dict(), runs[1]->state_dict()), testing::IsEmpty());

@@ -1,5 +1,6 @@
 // What build_experiment makes of the sections together.
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "framework/train/training_steps.h"
 
 #include <gtest/gtest.h>
 
@@ -26,12 +27,6 @@ std::unique_ptr<Experiment> build(const std::string& model, const std::string& m
                  "e.yaml"));
 }
 
-void step(Experiment& e) {
-  run_batches(e);
-  e.optimizer->step();
-  e.optimizer->zero_grad();
-}
-
 constexpr const char* kLayers =
     "[flatten, {type: linear, name: fc1, out_features: 8}, relu, "
     "{type: linear, name: fc2, out_features: 10}]";
@@ -49,7 +44,7 @@ TEST(Experiment, TrainsNothingThatIsFrozen) {
     EXPECT_FALSE(e->model->parameter("fc1.bias")->trainable);
     const std::vector<float> before = frozen->to_dense().to_vector(),
                              other = trained->to_dense().to_vector();
-    step(*e);
+    take_steps(*e, 1);
     EXPECT_EQ(frozen->to_dense().to_vector(), before);
     EXPECT_EQ(frozen->byte_counts().gradient + frozen->byte_counts().states, 0);
     EXPECT_TRUE(frozen->pattern()->is_dense());
@@ -194,7 +189,7 @@ TEST(Experiment, AsksForTheMemoryThatAStepTakes) {
   for (const char* sparsity : {"", "sparsity: {sparsity: 0.9, layout: csr}\n",
                                "sparsity: {sparsity: 0.5, layout: masked}\n"}) {
     const auto e = build(kLayers, sparsity);
-    step(*e);
+    take_steps(*e, 1);
     int64_t held = 0;
     for (const ParameterPtr& parameter : e->model->parameters()) {
       const ParameterBytes bytes = parameter->byte_counts();

@@ -1,5 +1,6 @@
 // `parametrization: sparse_mup`: what each parameter is, its factors, and what they are for.
 #include "lacuna/framework/train/parts/parametrization.hpp"
+#include "framework/train/training_steps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,12 +61,6 @@ double deviation(const Parameter& parameter) {
     squares += static_cast<double>(value) * static_cast<double>(value);
   }
   return std::sqrt(squares / static_cast<double>(parameter.pattern()->nnz()));
-}
-
-void step(Experiment& e) {
-  run_batches(e);
-  e.optimizer->step();
-  e.optimizer->zero_grad();
 }
 
 ParameterScale scale(UpdateRule rule, ParameterRole role, double density,
@@ -138,8 +133,8 @@ TEST(Parametrization, ChangesNothingAtTheBase) {
       EXPECT_EQ(row.update, UpdateFactors{}) << name;
     }
     for (int i = 0; i < 3; ++i) {
-      step(*plain);
-      step(*mup);
+      take_steps(*plain, 1);
+      take_steps(*mup, 1);
     }
     EXPECT_THAT(differences(plain->model->state_dict(), mup->model->state_dict()), IsEmpty());
   }
@@ -233,7 +228,7 @@ TEST(Parametrization, ScalesDenseMastersToo) {
   };
   const std::vector<float> before = master(*plain), after = master(*mup);
   for (size_t i = 0; i < before.size(); ++i) ASSERT_FLOAT_EQ(after[i], 2.0f * before[i]);
-  step(*mup);
+  take_steps(*mup, 1);
 }
 
 TEST(Parametrization, FollowsTheFirstDensityOrThePresentOne) {
@@ -245,7 +240,7 @@ TEST(Parametrization, FollowsTheFirstDensityOrThePresentOne) {
         mlp(16), gmp + "parametrization: {type: sparse_mup, base_width: 16, " + density + "}\n");
     const ParameterPtr weight = e->model->parameter("fc2.weight");
     EXPECT_DOUBLE_EQ(e->optimizer->factors(*weight).lr, 1.0);
-    for (int i = 0; i < 4; ++i) step(*e);
+    take_steps(*e, 4);
     EXPECT_EQ(weight->pattern()->nnz(), 64);
     return e->optimizer->factors(*weight).lr;
   };
@@ -277,7 +272,7 @@ TEST(Parametrization, KeepsWhatAStepChangesAtAnyWidthAndDensity) {
       return y.to_vector();
     };
     const std::vector<float> before = outputs();
-    step(*e);
+    take_steps(*e, 1);
     const std::vector<float> after = outputs();
     double squares = 0.0;
     for (size_t i = 0; i < before.size(); ++i) {
@@ -304,8 +299,8 @@ TEST(Parametrization, IsKeptInTheState) {
   const std::string more =
       std::string(kMup) + "sparsity: {algorithm: gmp, sparsity: 0.75, update: {steps: [2]}}\n";
   const auto whole = build(mlp(32), more), begun = build(mlp(32), more);
-  for (int i = 0; i < 6; ++i) step(*whole);
-  for (int i = 0; i < 4; ++i) step(*begun);
+  take_steps(*whole, 6);
+  take_steps(*begun, 4);
   const StateDict state = begun->state_dict();
   EXPECT_EQ(state.count("parametrization/fc2.weight/nnz"), 32 * 32);
   const auto resumed = build_experiment(begun->config, Start::FromCheckpoint);
