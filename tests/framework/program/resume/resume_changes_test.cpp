@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/resume/killed_run.h"
+#include "framework/program/resume/resume_changes.h"
 
 namespace lacuna {
 namespace {

@@ -1,13 +1,12 @@
-// A run that is killed and resumed ends as one that was never interrupted.
+// A run that is killed or stopped at some point and resumed ends as one that was never interrupted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "framework/program/runs.h"
+#include "framework/program/resume/resumed_run.h"
 #include "lacuna/framework/core/random.h"
 
 namespace lacuna {
@@ -16,194 +15,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-constexpr int kKill = -9;
-constexpr int64_t kSteps = 18;
-
-struct Variant {
-  std::string name;
-  std::vector<std::string> settings;
-};
-
-std::vector<std::string> set(const std::vector<std::string>& settings) {
-  std::vector<std::string> arguments;
-  for (const std::string& setting : settings) {
-    arguments.push_back("--set");
-    arguments.push_back(setting);
-  }
-  return arguments;
-}
-
-class Resume : public RunFixture {
- protected:
-  // The run goes on until it ends; the number of times it had to be resumed.
-  int resume_until_done(const std::string& name, const std::vector<std::string>& faults = {}) {
-    size_t next = 0;
-    for (int count = 1; count < 40; ++count) {
-      const std::string fault = next < faults.size() ? faults[next++] : "";
-      const Ended ended = train({"--resume"}, name, {.fault = fault});
-      if (ended.code == 0 && next >= faults.size()) return count;
-      EXPECT_EQ(ended.code, kKill) << fault << ": " << ended.err;
-      if (ended.code != kKill) break;
-    }
-    ADD_FAILURE() << "the run does not end";
-    return 0;
-  }
-
-  // Each kill comes after a resume from where the one before has left the run, in one chain.
-  void expect_survives(const std::vector<std::string>& settings) {
-    ASSERT_EQ(train(settings, "whole").code, 0);
-    EXPECT_EQ(train(settings, "killed", {.fault = "checkpoint.half_written:1"}).code, kKill);
-    const int count = resume_until_done(
-        "killed", {"step.between:2", "step.after_backward:9", "checkpoint.half_written:1",
-                   "step.before_update:3", "checkpoint.before_rename:1",
-                   "checkpoint.after_rename:1", "step.between:1", "checkpoint.before_write:1",
-                   "checkpoint.after_prune:1", "run.before_summary:1"});
-    EXPECT_EQ(count, 11);
-    expect_same_run("killed", "whole");
-  }
-
-  void expect_same_run(const std::string& a, const std::string& b) {
-    const Checkpoint x = read_checkpoint(checkpoint(kSteps, a));
-    const Checkpoint y = read_checkpoint(checkpoint(kSteps, b));
-    EXPECT_THAT(differences(x.state, y.state), IsEmpty());
-    EXPECT_EQ(timeless_events(run_dir(a)), timeless_events(run_dir(b)));
-    for (const char* key :
-         {"test_accuracy", "test_loss", "train_loss", "steps", "nnz", "test_top5_accuracy"}) {
-      EXPECT_EQ(summary(run_dir(a)).at(key).text(), summary(run_dir(b)).at(key).text()) << key;
-    }
-    EXPECT_EQ(listing(run_dir(a)), listing(run_dir(b)));
-    EXPECT_EQ(listing(run_dir(a) + "/checkpoints"), listing(run_dir(b) + "/checkpoints"));
-  }
-};
-
-const std::vector<Variant>& variants() {
-  static const std::vector<Variant> all = {
-      {"DenseAdam", {}},
-      {"SparseMomentum",
-       {"sparsity={sparsity: 0.8, param_filter: fc1.weight}",
-        "optimizer={type: sgd, lr: {type: cosine, init: 0.1, half_period: 18}, momentum: 0.9, "
-        "nesterov: true, clip_norm: 1.0}",
-        "train.prefetch=0"}},
-      {"AugmentedColours",
-       {"data={type: colour_glyphs, train_size: 100, test_size: 30, validation: 10, "
-        "normalize: standard, augment: {crop: 4, flip: true, cutout: 8}}"}},
-      {"MixedColours",
-       {"data={type: colour_glyphs, train_size: 100, test_size: 30, validation: 10, augment: "
-        "{crop: "
-        "2, rand_augment: {operations: 2, magnitude: 9}, mixup: 0.4}}",
-        "loss={type: cross_entropy, label_smoothing: 0.1}",
-        "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}}"}},
-      {"BalancedSampling",
-       {"data.sampling=balanced", "train.shards=2",
-        "loss={type: cross_entropy, class_weights: [1, 2, 1, 1, 1, 1, 1, 1, 1, 3]}"}},
-      {"BalancedWeights", {"loss={class_weights: balanced}"}},
-      {"RigL",
-       {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}"}},
-      {"Set", {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}"}},
-      {"Gmp",
-       {"sparsity={algorithm: gmp, update: {freq: 2}, "
-        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
-      {"Snip", {"sparsity={algorithm: snip, sparsity: 0.8}"}},
-      {"ParametrizedGmp",
-       {"parametrization={type: sparse_mup, base_width: 6, density: first}", "optimizer.type=adamw",
-        "sparsity={algorithm: gmp, update: {freq: 2}, "
-        "sparsity: {type: polynomial, init: 0.3, final: 0.8, start: 2, end: 14}}"}},
-      {"ParametrizedSet",
-       {"parametrization={type: sparse_mup, base_width: 6}", "train.shards=2",
-        "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}}"}},
-      {"SparseGpt",
-       {"sparsity={algorithm: sparsegpt, sparsity: 0.6, calibration: 32, layout: csr}"}},
-      {"PhasesOfOneShot",
-       {"sparsity={phases: [{until: 4, algorithm: wanda, sparsity: 0.5, calibration: 32}, "
-        "{until: 8, algorithm: static, sparsity: 0.5}, {until: 13, algorithm: admm, sparsity: 0.8, "
-        "least_squares: true}, {algorithm: rigl, sparsity: 0.8, update: {freq: 2}}]}"}},
-      {"Snfs", {"sparsity={algorithm: snfs, sparsity: 0.8, update: {freq: 3}}"}},
-      {"StraightThrough",
-       {"sparsity={algorithm: ste, update: {freq: 2}, "
-        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
-      {"Saliency",
-       {"sparsity={algorithm: saliency, update: {freq: 3}, "
-        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
-      {"StructuredByBudget",
-       {"sparsity={algorithm: structured, to: {flops: 0.4}, update: {freq: 3}}"}},
-      {"StructuredBySaliency",
-       {"sparsity={algorithm: structured, criterion: saliency, sparsity: 0.6, "
-        "update: {freq: 5}, layout: csr}"}},
-      {"AcDc", {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}},
-      {"Group",
-       {"sparsity=[{algorithm: snip, sparsity: 0.8, param_filter: fc1.weight}, "
-        "{algorithm: ste, sparsity: 0.5, update: {freq: 3}, param_filter: fc2.weight}]"}},
-      {"PhasesOfStateful",
-       {"sparsity={phases: [{until: 5, algorithm: static, sparsity: 0.6}, "
-        "{until: 11, algorithm: ste, sparsity: 0.7, update: {freq: 2}}, "
-        "{algorithm: snfs, sparsity: 0.8, update: {freq: 2}}]}"}},
-      {"Phases",
-       {"sparsity={phases: [{until: 7, algorithm: set, sparsity: 0.7, update: {freq: 2}}, "
-        "{until: 13, algorithm: dense}, {algorithm: static, sparsity: 0.8}]}"}},
-      {"BlockRigL",
-       {"sparsity={algorithm: rigl, sparsity: 0.6, update: {freq: 3}, layout: block, "
-        "pattern: {type: block, rows: 2, cols: 4}, param_filter: fc1.weight}"}},
-      {"SemiSparseAtEveryStep",
-       {"sparsity={algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, layout: nm, "
-        "decay: 0.0002, param_filter: fc1.weight}"}},
-      {"SparsifiedWeights",
-       {"sparsifiers=[{tensor: fc1.weight, sparsifier: {type: nm, n: 2, m: 4}, every: 2}, "
-        "{tensor: fc2.weight, sparsifier: {type: scalar_fraction, fraction: 0.5}, layout: csr}]"}},
-      {"Frozen", {"model.1.trainable=false", "sparsity={sparsity: 0.5, param_filter: default}"}},
-      {"AveragedRigL",
-       {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, layout: csr, "
-        "param_filter: fc1.weight}",
-        "train.ema={decay: 0.8, start: 5}"}},
-      {"AveragedPhases",
-       {"sparsity={phases: [{until: 5, algorithm: static, sparsity: 0.6}, "
-        "{until: 11, algorithm: ste, sparsity: 0.7, update: {freq: 2}}, "
-        "{algorithm: set, sparsity: 0.8, update: {freq: 2}}]}",
-        "train.ema=0.8", "train.checkpoint={every: 4, keep_last: 2, keep_best: true}"}},
-      {"LearnedScales",
-       {"quantize={algorithm: qat, scales: learned, start_epoch: 1, param_filter: '*.weight', "
-        "calibration: 32}",
-        "sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, layout: csr, "
-        "param_filter: fc1.weight}"}},
-      {"EarlyStoppingAndBest",
-       {"train.early_stopping={patience: 3}",
-        "train.checkpoint={every: 7, keep_last: 1, "
-        "keep_best: true}"}},
-  };
-  return all;
-}
-
-class KilledRun : public Resume, public testing::WithParamInterface<Variant> {};
-
-TEST_P(KilledRun, EndsAsIfNothingHadHappened) { expect_survives(set(GetParam().settings)); }
-
-INSTANTIATE_TEST_SUITE_P(All, KilledRun, testing::ValuesIn(variants()),
-                         [](const auto& test) { return test.param.name; });
-
-// Layers and batches are large enough for sparse products behind them.
-TEST_F(Resume, BehindSparseActivationsEndsAsIfNothingHadHappened) {
-  write_text(config(), R"(
-data: {type: glyphs, train_size: 490, test_size: 40, validation: 10}
-model:
-  - flatten
-  - {type: linear, name: fc1, out_features: 64}
-  - relu
-  - semi_sparse_activation
-  - {type: linear, name: fc2, out_features: 128}
-  - relu
-  - {type: linear, name: fc3, out_features: 10}
-optimizer: {type: adam, lr: 0.01}
-train:
-  epochs: 3
-  batch_size: 40
-  accumulate: 2
-  threads: 1
-  log_every: 3
-  eval_every: 5
-  checkpoint: {every: 4, keep_last: 2}
-)");
-  expect_survives({});
-}
 
 // Every point there is, each in a run of its own.
 TEST_F(Resume, GoesOnFromAnyPointOfDeath) {
@@ -227,7 +38,14 @@ TEST_F(Resume, GoesOnFromAnyPointOfDeath) {
 }
 
 TEST_F(Resume, GoesOnFromTenPointsDrawnAtRandom) {
-  const std::vector<std::string> sparse = set(variants()[1].settings);
+  const std::vector<std::string> sparse{
+      "--set",
+      "sparsity={sparsity: 0.8, param_filter: fc1.weight}",
+      "--set",
+      "optimizer={type: sgd, lr: {type: cosine, init: 0.1, half_period: 18}, momentum: "
+      "0.9, nesterov: true, clip_norm: 1.0}",
+      "--set",
+      "train.prefetch=0"};
   ASSERT_EQ(train(sparse, "whole").code, 0);
   // How often a run passes each point: 2 batches in each of 18 steps, 6 checkpoints.
   const std::vector<std::pair<std::string, uint64_t>> points = {
