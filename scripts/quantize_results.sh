@@ -24,6 +24,7 @@ dense_ways='sparsegpt+gptq sparsegpt,gptq admm+gptq admm,gptq'
 ways=${QUANTIZE_WAYS:-$sparse_ways $dense_ways}
 table=docs/measurements/quantize_results.tsv
 groups='pattern: {type: block, rows: 1, cols: 4}'
+one_shot_sparsity=0.7
 
 # Trainings are short: the GPT has 1,000 steps, the BERT 5 epochs, and ResNet-20, which is trained
 # already, sees 10,000 images.
@@ -72,12 +73,6 @@ filter() { # NETWORK  what is pruned
     resnet20) echo ', param_filter: ["layer*.conv*.weight"]' ;;
     gpt) ;;
     bert) echo ', param_filter: ["bert.encoder.*.dense.weight", "bert.encoder.*.self.*.weight"]' ;;
-  esac
-}
-sparsity_of() { # NETWORK  in one shot
-  case $1 in
-    mnist) echo 0.7 ;;
-    *) echo 0.7 ;;
   esac
 }
 covered() { # NETWORK  what is quantized
@@ -152,7 +147,7 @@ prune_once() { # RUN FOLDER NETWORK ALGORITHM [SECTION]
   [ -e "$2/prune.json" ] && return
   local more=
   [ "$4" = admm ] && more=', least_squares: true'
-  { echo "sparsity: {algorithm: $4, sparsity: $(sparsity_of "$3")$more, $groups$(filter "$3")}"
+  { echo "sparsity: {algorithm: $4, sparsity: $one_shot_sparsity$more, $groups$(filter "$3")}"
     [ -z "${5:-}" ] || echo "quantize: {$5}"
     [ "$3" != resnet20 ] || cat "$results/quantize-resnet20.yaml"; } >"$2.yaml"
   local set=
