@@ -163,13 +163,16 @@ void Parameter::read_rows(std::span<const int64_t> rows, std::span<float> into) 
     }
     return;
   }
+  const bool is_drawn = values_.defined() || !pattern_->is_dense();
+  const float* const stored = is_drawn ? values().data() : nullptr;
   const CounterRng rng(seed_, name_);
-  const bool drawn = values_.defined() || !pattern_->is_dense();
   for (size_t r = 0; r < rows.size(); ++r) {
-    float* row = into.data() + static_cast<int64_t>(r) * columns;
+    float* const row = into.data() + static_cast<int64_t>(r) * columns;
     const int64_t first = rows[r] * columns;
-    for (int64_t c = 0; c < columns; ++c) {
-      row[c] = drawn ? values().data()[first + c] : initializer_.value(rng, first + c);
+    if (is_drawn) {
+      std::copy_n(stored + first, columns, row);
+    } else {
+      for (int64_t c = 0; c < columns; ++c) row[c] = initializer_.value(rng, first + c);
     }
   }
 }
