@@ -136,6 +136,18 @@ void set_drop_fraction(DynamicSparsityAlgorithm& algorithm, const py::object& gi
   algorithm.set_drop_fraction(*drop_grow_options(read.entry, 0).drop_fraction);
 }
 
+// Objects of built-in classes never look at such an attribute of theirs, so it is no use there.
+void set_attribute(const py::object& algorithm, const std::string& name, const py::object& value) {
+  const py::handle kind = py::type::handle_of(algorithm);
+  const bool is_built_in = kind.attr("__module__").cast<std::string>() == "lacuna._lacuna";
+  if (is_built_in && (name == "update" || name == "update_mask")) {
+    throw py::type_error(
+        fmt::format("'{0}' of a {1} cannot be assigned; override {0} in a subclass", name,
+                    kind.attr("__name__").cast<std::string>()));
+  }
+  py::module_::import("builtins").attr("object").attr("__setattr__")(algorithm, name, value);
+}
+
 }  // namespace
 
 void bind_dynamic_calls(py::object& dynamic) {
@@ -164,6 +176,7 @@ void bind_algorithm_calls(py::module_& module, py::object& base) {
            "place.")
       .def_property_readonly("num_sparse_parameters",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
+      .def("__setattr__", &set_attribute)
       .def("__repr__", &describe);
 }
 

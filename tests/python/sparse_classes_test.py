@@ -213,3 +213,11 @@ def test_runs_find_classes_by_name(tmp_path):
     assert lc.plan({**TINY, "sparsity": section}).parameters[0]["algorithm"] == "OnlyInThisTest"
     run.resume(set={"train.steps": 14})
     assert run.summary["steps"] == 14
+
+
+def test_an_update_that_would_never_be_called_is_refused():
+    algorithm = sparse.SET(sparsity=0.5)
+    with pytest.raises(TypeError, match="'update' of a SET cannot be assigned; override update in a"):
+        algorithm.update = lambda optimizer=None: None
+    algorithm.note = "kept"
+    assert algorithm.note == "kept"
