@@ -4,10 +4,10 @@
 usage: PYTHONPATH=build/release/python scripts/python_reference.py [FILE]
 A test holds the page against the module.
 """
+import argparse
 import inspect
 import pathlib
 import re
-import sys
 
 import lacuna
 
@@ -136,5 +136,6 @@ def page():
 
 
 if __name__ == "__main__":
-    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    target.write_text(page(), encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("page", nargs="?", default=PAGE, type=pathlib.Path, help="the file that is written")
+    parser.parse_args().page.write_text(page(), encoding="utf-8")

@@ -48,6 +48,11 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed,
 }
 
 SparsityOptions SparsityOptions::checked() const {
+  if (sparsity.has_fan_in() && distribution.kind != Distribution::Kind::Uniform) {
+    throw ConfigError(
+        "fan_in gives each parameter its own number of nonzeros; leave distribution out, or give "
+        "density");
+  }
   if (!pattern.is_structured()) return *this;
   const auto refuse = [&](const std::string& why) {
     throw ConfigError("pattern " + pattern.description() + " " + why);

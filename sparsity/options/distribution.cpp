@@ -133,24 +133,28 @@ std::vector<int64_t> round_to_budget(const std::vector<double>& shares,
   return counts;
 }
 
-std::vector<int64_t> distribute_nnz(const Distribution& distribution, float sparsity,
-                                    const std::vector<Shape>& shapes) {
-  std::vector<int64_t> numels, counts;
+namespace {
+
+int64_t numel_of_all(const std::vector<Shape>& shapes) {
+  int64_t total = 0;
+  for (const Shape& shape : shapes) total += shape.numel();
+  return total;
+}
+
+// `sparsity` is for the message alone.
+std::vector<int64_t> distribute_budget(const Distribution& distribution, double sparsity,
+                                       int64_t budget, const std::vector<Shape>& shapes) {
+  std::vector<int64_t> numels;
   for (const Shape& shape : shapes) numels.push_back(shape.numel());
-  if (distribution.kind == Distribution::Kind::Uniform) {
-    for (const int64_t numel : numels) counts.push_back(target_nnz(sparsity, numel));
-    return counts;
-  }
-  const int64_t total = std::accumulate(numels.begin(), numels.end(), int64_t{0});
-  const int64_t budget = target_nnz(sparsity, total);
+  const int64_t total = numel_of_all(shapes);
   const auto nonempty = std::ranges::count_if(numels, [](int64_t numel) { return numel > 0; });
-  if (budget < nonempty && sparsity < 1.0f) {
+  if (budget < nonempty && sparsity < 1.0) {
     const double largest =
         1.0 - static_cast<double>(nonempty) / static_cast<double>(std::max<int64_t>(total, 1));
     throw ConfigError(fmt::format(
         "a sparsity of {} leaves {} nonzeros for {} parameters; the largest that can be reached is "
         "{}",
-        Config(static_cast<double>(sparsity)).text(), budget, nonempty, Config(largest).text()));
+        Config(sparsity).text(), budget, nonempty, Config(largest).text()));
   }
   const double density =
       total == 0 ? 0.0 : static_cast<double>(budget) / static_cast<double>(total);
@@ -159,4 +163,29 @@ std::vector<int64_t> distribute_nnz(const Distribution& distribution, float spar
   return round_to_budget(shares, numels, budget);
 }
 
+}  // namespace
+
+std::vector<int64_t> distribute_nnz(const Distribution& distribution, float sparsity,
+                                    const std::vector<Shape>& shapes) {
+  if (distribution.kind == Distribution::Kind::Uniform) {
+    std::vector<int64_t> counts;
+    for (const Shape& shape : shapes) counts.push_back(target_nnz(sparsity, shape.numel()));
+    return counts;
+  }
+  return distribute_budget(distribution, static_cast<double>(sparsity),
+                           target_nnz(sparsity, numel_of_all(shapes)), shapes);
+}
+
+std::vector<int64_t> distribute_density(const Distribution& distribution, double density,
+                                        const std::vector<Shape>& shapes) {
+  const auto nonzeros = [density](int64_t numel) {
+    return std::min(static_cast<int64_t>(density * static_cast<double>(numel)), numel);
+  };
+  if (distribution.kind == Distribution::Kind::Uniform) {
+    std::vector<int64_t> counts;
+    for (const Shape& shape : shapes) counts.push_back(nonzeros(shape.numel()));
+    return counts;
+  }
+  return distribute_budget(distribution, 1.0 - density, nonzeros(numel_of_all(shapes)), shapes);
+}
 }  // namespace lacuna

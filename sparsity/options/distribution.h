@@ -34,6 +34,11 @@ std::vector<double> layer_densities(const Distribution& distribution, double den
 std::vector<int64_t> distribute_nnz(const Distribution& distribution, float sparsity,
                                     const std::vector<Shape>& shapes);
 
+/// The same for a density in (0, 1], in double precision: for layers with so many elements that
+/// 1 - sparsity is too coarse in float32.
+std::vector<int64_t> distribute_density(const Distribution& distribution, double density,
+                                        const std::vector<Shape>& shapes);
+
 /// Splits a budget over tensors by real-valued shares that add up to it: truncates, then gives the
 /// remaining ones to the largest remainders (ties: the earlier), never above `numels`.
 std::vector<int64_t> round_to_budget(const std::vector<double>& shares,

@@ -92,13 +92,13 @@ std::vector<int64_t> SparsityTarget::nnz_at(int64_t step, int64_t updates,
                                             const Distribution& distribution,
                                             const ScoreGroups& groups) const {
   std::vector<int64_t> counts;
-  if (fan_in_ || density_) {
+  if (fan_in_) {
     for (const Shape& shape : shapes) {
       const auto rows = static_cast<double>(shape.rank() == 0 ? 1 : shape[0]);
-      const double wanted =
-          fan_in_ ? *fan_in_ * rows : *density_ * static_cast<double>(shape.numel());
-      counts.push_back(std::min(static_cast<int64_t>(wanted), shape.numel()));
+      counts.push_back(std::min(static_cast<int64_t>(*fan_in_ * rows), shape.numel()));
     }
+  } else if (density_) {
+    counts = distribute_density(distribution, *density_, shapes);
   } else if (distribution.kind == Distribution::Kind::Uniform) {
     const float sparsity = sparsity_.at(step, updates);
     for (const Shape& shape : shapes) {

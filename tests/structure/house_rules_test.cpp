@@ -165,6 +165,13 @@ TEST(HouseRules, NoFlagsThatTieTheLibraryToAMachineOrBendArithmetic) {
   }
 }
 
+// Such a file is what a script wrote that took an option for a file's name.
+TEST(HouseRules, NoFileIsNamedLikeAnOption) {
+  for (const auto& entry : std::filesystem::directory_iterator(kSourceFolder)) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("-")) << entry.path();
+  }
+}
+
 TEST(HouseRules, NoPathsOfAMachineAndNothingLeftToDo) {
   // Put together here, so that this file does not hold them.
   std::vector<std::string> forbidden;

@@ -8,6 +8,7 @@
 #include "lacuna/sparsity/masks/scores.h"
 #include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/options/target.h"
+#include "lacuna/sparsity/sparsity_options.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -90,6 +91,18 @@ TEST(Distribution, RemaindersGoToTheLargest) {
 
 TEST(Distribution, UnknownNameSuggestsTheNearest) {
   expect_throws<ConfigError>([] { Distribution::from_config(Config("erg")); }, "did you mean 'er");
+}
+
+TEST(SparsityTarget, ADistributionSharesADensityToo) {
+  const std::vector<Shape> shapes{Shape{300, 784}, Shape{100, 300}, Shape{10, 100}};
+  const auto by = [&](const SparsityTarget& target) {
+    return target.nnz_at(0, 0, shapes, kErk, ScoreGroups::flat());
+  };
+  EXPECT_EQ(by(SparsityTarget::density(0.125)), by(SparsityTarget(0.875)));
+  EXPECT_NE(by(SparsityTarget::density(0.125)).front(), 300 * 784 / 8);
+
+  SparsityOptions options{.sparsity = SparsityTarget::fan_in(8), .distribution = kErk};
+  expect_throws<ConfigError>([&] { options.checked(); }, "leave distribution out");
 }
 
 TEST(SparsityTarget, DensityAndFanInStayExactWhereSparsityIsTooCoarse) {
