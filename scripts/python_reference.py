@@ -136,5 +136,7 @@ def page():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] and sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
     target.write_text(page(), encoding="utf-8")
