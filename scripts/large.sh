@@ -39,14 +39,12 @@ row() { # NAME CONFIG
   cat <<TEXT
 # Large networks
 
-MLPs on synthetic data (10 classes), trained by SET on $(number wide threads) threads of a machine with 24 GiB;
-written by
+MLPs on synthetic data (10 classes), trained by SET on $(number wide threads) threads of a machine with 24 GiB of memory.
+\`scripts/large.sh\` writes this page.
 
-    scripts/large.sh
-
-Neurons are the inputs and outputs of the linear layers; those on a path are reached from an input
-and reach an output over nonzeros. Losses are means over the first and the last ten steps; seconds
-are of a training step, updates of the topology included; memory is the largest resident set.
+Neurons are the inputs and outputs of the linear layers. Neurons *on a path* can be reached from an
+input over nonzeros, and reach an output. Losses are means over the first and the last ten steps.
+Seconds are those of a training step, updates of the masks included. Memory is the largest resident set.
 
 | configuration | neurons | on a path | nonzeros | steps | first loss | last loss | s per step | GiB |
 |---|---|---|---|---|---|---|---|---|

@@ -16,11 +16,11 @@ NETWORKS = {"25 GbE": (30e-6, 5e-6, 25.0), "InfiniBand 200": (2e-6, 0.7e-6, 200.
 # also for the tokens), and the bytes of a machine's own ones: four double-precision numbers for each of
 # 26560 channels, and a count for each normalization.
 MODELS = {
-    "ResNet-50, 32 images a machine": (0.80, 23_454_912, 2_102_120, 161, 2 * 53 + 2,
+    "ResNet-50, 32 images per machine": (0.80, 23_454_912, 2_102_120, 161, 2 * 53 + 2,
                                        8 * (4 * 26_560 + 53)),
-    "GPT of 124 M, 8 x 1024 tokens a machine": (6.0, 84_934_656, 39_504_384, 148, 3, 48),
+    "GPT of 124 M parameters, 8 × 1024 tokens per machine": (6.0, 84_934_656, 39_504_384, 148, 3, 48),
 }
-# Bytes a second that a process reads and writes while it packs, adds and unpacks (an assumption).
+# Bytes per second that a process reads and writes while it packs, adds and unpacks (an assumption).
 MEMORY = 10e9
 
 
@@ -85,7 +85,7 @@ SHARE_OF_DENSE = {0: 1.0, 0.5: 1.0, 0.9: 0.35, 0.99: 0.15}
 
 
 def table(name, compute, sparse, dense, tensors, gathers, statistics, backward, sparsities):
-    print(f"{name}, {compute} s a dense step on one machine\n")
+    print(f"{name}, {compute} s per dense step on one machine:\n")
     print("| network | machines | " + " | ".join(
         ("dense" if s == 0 else f"{100 * s:g} %") for s in sparsities) + " |")
     print("|---|---|" + "---|" * len(sparsities))
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--latency", type=float, default=30e-6)
     parser.add_argument("--overhead", type=float, default=5e-6, help="of a message, in a machine")
     parser.add_argument("--gbits", type=float, default=25.0)
-    parser.add_argument("--memory", type=float, default=MEMORY, help="bytes a second of a process")
+    parser.add_argument("--memory", type=float, default=MEMORY, help="bytes per second of a process")
     a = parser.parse_args()
     if a.compute is None:
         for name, numbers in MODELS.items():
@@ -127,7 +127,7 @@ def main():
         seconds, added, efficiency = step(machines, a.compute, a.backward, floats, a.tensors,
                                           a.gathers, a.statistics, a.latency, a.overhead, a.gbits,
                                           a.memory)
-        print(f"{machines:4d} machines: {seconds:.4f} s a step, {1000 * added:.2f} ms more, "
+        print(f"{machines:4d} machines: {seconds:.4f} s per step, {1000 * added:.2f} ms more, "
               f"{100 * efficiency:.1f} % efficiency")
 
 

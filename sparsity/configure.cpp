@@ -209,28 +209,27 @@ void register_algorithms(AlgorithmRegistry& r) {
                        bool calibrates = false) {
     r.add(name, help, AlgorithmType{std::move(make), when, calibrates});
   };
-  add("static", "a mask made once by init_method and kept", make_static,
+  add("static", "one mask, made by init_method, for the whole run", make_static,
       "for the fastest training, and as the baseline of the others");
-  add("dense", "no sparsity: a phase of a plan", make_dense,
-      "as a phase before or after sparse ones");
-  add("gmp", "gradual magnitude pruning: keeps the largest |w| to a rising target",
+  add("dense", "no sparsity; for a phase", make_dense, "as a phase before or after sparse ones");
+  add("gmp", "gradual magnitude pruning: keeps the largest |w|, at a rising sparsity",
       make_dynamic<Gmp>,
       "for the best accuracy at a high sparsity; it begins dense, and is slower at first");
   add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>,
       "in the place of gmp where gradients tell more than magnitudes; gmp did better here");
-  add("ste", "straight-through: gradual pruning of a dense shadow weight",
+  add("ste", "straight-through: gradual pruning of a dense master weight",
       aiming(make_dynamic<StraightThrough>),
       "where weights that were pruned should come back; it takes a dense model's memory");
-  add("semi_sparse", "uses an N:M or block pattern of a dense master weight, chosen every step",
+  add("semi_sparse", "uses an N:M or block pattern of a dense master weight, chosen at every step",
       make_semi_sparse, "for 2:4 with nearly dense accuracy, as GPUs run it");
-  add("acdc", "alternates compressed and dense training", aiming(make_dynamic<AcDc>),
+  add("acdc", "alternates sparse and dense training", aiming(make_dynamic<AcDc>),
       "for a dense and a sparse model of one run");
   add("set", "drops the smallest |w|, regrows at random", aiming(make_with_own_growth<Set>),
       "for networks whose dense gradient does not fit memory");
   add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",
       aiming(make_with_own_growth<RigL>),
       "first: sparse from the first step to the last, and more accurate than static");
-  add("dynamic", "drops the smallest |w|, regrows at random, by |dense gradient|, or by both",
+  add("dynamic", "drops the smallest |w|, grows at random, by |dense gradient|, or by both",
       aiming(make_grow_by_choice), "to compare the growth of set and rigl, or to mix them");
   add("srigl", "rigl with a constant fan-in; rows with few salient weights are ablated",
       aiming(make_srigl), "where rows should be equally full, or go as a whole");
@@ -238,12 +237,13 @@ void register_algorithms(AlgorithmRegistry& r) {
       "where parameters should share out the nonzeros by themselves");
   add("magnitude", "prunes once by |w|", make_one_shot(OneShotMethod::Magnitude),
       "on a trained model without data, or before much training", true);
-  add("wanda", "prunes once by |w| * the norm of its input", make_one_shot(OneShotMethod::Wanda),
-      "on a trained model that is too large for the others", true);
-  add("sparsegpt", "prunes once, column by column; those that follow make up for it",
+  add("wanda", "prunes once, by |w| times the norm of its input",
+      make_one_shot(OneShotMethod::Wanda), "on a trained model that is too large for the others",
+      true);
+  add("sparsegpt", "prunes once, column by column; later columns compensate",
       make_one_shot(OneShotMethod::SparseGpt), "on a trained model, where admm takes too long",
       true);
-  add("admm", "prunes once, alternating between the best weights and the best mask",
+  add("admm", "prunes once, and alternates between updates of weights and mask (ADMM)",
       make_one_shot(OneShotMethod::Admm),
       "on a trained model, with least_squares: true, for the least loss of accuracy", true);
   add("snip", "prunes once, at the first step, by |w * gradient|", aiming(make_snip),

@@ -88,14 +88,15 @@ def readme_block(peers):
         text += (f" lacuna at 90 % sparsity is {span(peers.gains(at_90))} times as fast as dense PyTorch; lacuna without "
                  f"sparsity is {span(peers.gains(dense))} times as fast.")
     if not peers.disturbed() and all(peers.row(case, bf16) for case in peers.cases):
-        text += (f" Next to PyTorch in bf16 ({peers.facts['bf16']}), lacuna at 90 % in float32 is "
+        text += (f" Compared with PyTorch in bf16 ({peers.facts['bf16']}), lacuna at 90 % in float32 is "
                  f"{span(peers.gains(at_90, over=bf16))} times as fast.")
     return "\n".join([*paragraph(text, peers.disturbed()), "", *table(peers, with_spread=False)])
 
 
 def page_block(peers):
     rounds = [int(row["rounds"]) for row in peers.rows.values()]
-    text = f"Measured on {peers.where()}; {min(rounds)} to {max(rounds)} rounds. bf16: {peers.facts['bf16']}."
+    count = f"{min(rounds)} to {max(rounds)}" if min(rounds) < max(rounds) else max(rounds)
+    text = f"Measured on {peers.where()}; {count} rounds. bf16: {peers.facts['bf16']}."
     return "\n".join([*paragraph(text, peers.disturbed()), "", *table(peers, with_spread=True)])
 
 

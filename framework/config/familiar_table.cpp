@@ -103,7 +103,7 @@ Rows train_keys() {
       {"prefetch",
        "prefetch num_workers dataloader_num_workers n_workers workers prefetch_factor "
        "dataloader_prefetch_factor",
-       "train.prefetch", "One background thread prepares that many batches ahead"},
+       "train.prefetch", "One background thread prepares this number of batches ahead"},
       {"threads", "threads num_threads n_threads nthreads cpu_threads", "train.threads"},
       {"seed",
        "seed random_seed manual_seed random_state global_seed data_seed rng_seed seed_everything",
@@ -112,7 +112,7 @@ Rows train_keys() {
       {"shards", "shards", "train.shards"},
       {"", "steps_per_epoch", "", "leave it out: it follows from the data and train.batch_size"},
       {"", "resume resume_from_checkpoint ckpt_path auto_resume", "",
-       "a run goes on by `lacuna train --resume --run-dir RUN`"},
+       "continue a run with `lacuna train --resume --run-dir RUN`"},
       {"", "device devices accelerator gpus num_gpus n_gpu cuda no_cuda use_cuda use_cpu", "",
        "leave it out: lacuna trains on CPUs, with train.threads threads"},
       {"",
@@ -123,11 +123,11 @@ Rows train_keys() {
        "shuffle pin_memory dataloader_pin_memory persistent_workers compile torch_compile "
        "jit_compile inplace deterministic benchmark overwrite_output_dir "
        "remove_unused_columns",
-       "", "leave it out: there is nothing to choose here"},
+       "", "leave it out: lacuna has no such choice"},
       {"", "metrics compute_metrics metric_for_best_model monitor", "",
-       "leave it out: evaluations report what the task has, such as accuracy or perplexity"},
+       "leave it out: evaluations report the metrics of the task, such as accuracy or perplexity"},
       {"", "callbacks", "",
-       "leave it out: there are train.early_stopping, train.checkpoint and train.tensorboard"},
+       "use train.early_stopping, train.checkpoint and train.tensorboard instead"},
       {"", "do_train do_eval do_predict", "",
        "leave it out: `lacuna train`, `lacuna eval` and `lacuna predict` are commands"}};
 }
@@ -241,7 +241,7 @@ Rows layer_keys() {
       {"", "activation", "", "the activation is a layer of its own behind this one, as - relu",
        "out_features out_channels"},
       {"", "input_shape batch_input_shape", "",
-       "leave it out: sizes of inputs follow from the data", "out_features out_channels"}};
+       "leave it out: sizes of inputs are inferred from the data", "out_features out_channels"}};
 }
 
 Rows layer_names() {

@@ -161,7 +161,7 @@ void PatternShape::require_fit(const std::string& whose, const Shape& shape) con
     throw ShapeError(whose + " of shape " + shape.to_string() + " cannot have the pattern " +
                      description() + ": its " + dimension + " " + number(size) +
                      " is not divisible by " + number(divisor) +
-                     "; another size, or a param_filter that leaves it out, will do");
+                     "; change the size, or exclude the weight by param_filter");
   };
   const Shape by = divisors();
   require(matrix_rows(shape), by[0], "output dimension");

@@ -149,9 +149,8 @@ void register_schedules(ScheduleRegistry& r) {
   r.add("exp", "final + (init - final) * e^(step * gamma); final = 1", make_exp);
   r.add("power", "init * beta^step", make_power);
   r.add("cosine", "from init to minimum (= 0) over half_period steps along a cosine", make_cosine);
-  r.add("cosine_once", "init to start (= 0), then the same, and stays at minimum from there on",
-        make_cosine_once);
-  r.add("cycling", "values: the next one at every update", make_cycling);
+  r.add("cosine_once", "init until start (= 0), then as cosine, then minimum", make_cosine_once);
+  r.add("cycling", "values: takes the next one at every update", make_cycling);
   r.add("polynomial", "from init at start to final at end, by (1 - progress)^power; power = 3",
         make_polynomial);
   r.add("multi_step", "init * gamma^(milestones passed); gamma = 0.1", make_multi_step);

@@ -47,11 +47,11 @@ int run_export(const ExportCommand& command) {
     return kDone;
   }
   std::printf("%s of step %lld in %s is now in %s (%s)\n",
-              exported.is_averaged ? "the average of the weights, as eval takes it," : "the model",
+              exported.is_averaged ? "the average of the weights, which eval uses," : "the model",
               static_cast<long long>(exported.step), exported.checkpoint.c_str(),
               command.out.c_str(), command.format.c_str());
   if (command.sparse) {
-    std::printf("%s: %.3g MB, where dense values take %.3g MB\n", command.out.c_str(),
+    std::printf("%s: %.3g MB; a dense file would take %.3g MB\n", command.out.c_str(),
                 static_cast<double>(exported.bytes) / 1e6,
                 static_cast<double>(exported.dense_bytes) / 1e6);
   }
@@ -74,21 +74,20 @@ int write_suggestion(const ImportCommand& command) {
   const std::string path = suggested_name(command.file);
   if (!command.out.empty()) {
     throw ConfigError(
-        fmt::format("'{}' does not tell its data: give them by --set data.KEY=VALUE, or leave out "
-                    "--out to have "
-                    "a configuration written to {}",
+        fmt::format("'{}' does not contain its data: give it with --set data.KEY=VALUE, or leave "
+                    "out --out to write a configuration to {}",
                     command.file, path));
   }
   const std::string yaml = suggested_yaml(command.file, print_line);
   std::error_code unknown;
   if (std::filesystem::exists(path, unknown)) {
     throw StateError(
-        fmt::format("'{}' is there already; move it away, or give it as --config", path));
+        fmt::format("'{}' already exists; move it away, or give it as --config", path));
   }
   write_file_atomically(path, yaml);
   std::printf(
-      "%s is written; give its data there, look at what is guessed, then `lacuna import %s "
-      "--config %s --out RUN`\n",
+      "wrote %s: fill in the data, check the guessed values, then run `lacuna import %s --config "
+      "%s --out RUN`\n",
       path.c_str(), command.file.c_str(), path.c_str());
   return kDone;
 }
@@ -111,7 +110,7 @@ int run_import(const ImportCommand& command) {
                       .find_pattern = command.find_pattern,
                       .tell = is_given ? Tell(print_note) : Tell(print_line)});
   for (const std::string& note : imported.notes) std::printf("%s\n", note.c_str());
-  std::printf("%s: %lld parameters, %lld of them at positions of the masks, from %s\n",
+  std::printf("%s: %lld parameters, %lld of them within the masks, from %s\n",
               imported.checkpoint.c_str(), static_cast<long long>(imported.numel),
               static_cast<long long>(imported.nnz), command.file.c_str());
   return kDone;

@@ -133,8 +133,8 @@ int run_generate(const GenerateCommand& command) {
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   if (format.tokenizer == nullptr) {
     throw DataError("'" + path +
-                    "' was not trained on text, or on tokens without their vocabulary: there is "
-                    "nothing to generate text with");
+                    "' has no vocabulary, so it cannot generate text: it was not trained on text, "
+                    "or on tokens without a vocabulary");
   }
   if (is_masked_language_model(config)) {
     throw DataError("'" + path +

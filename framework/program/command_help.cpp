@@ -132,10 +132,10 @@ void require_one_process(const CLI::App& app) {
     if (app.got_subcommand(harmless)) return;
   }
   for (const CLI::App* command : app.get_subcommands()) {
-    throw ConfigError(fmt::format(
-        "lacuna {} is for one process, and the launcher has started {}; train alone shares its "
-        "work, and the rest is started without a launcher (mpirun, srun)",
-        command->get_name(), launched_processes()));
+    throw ConfigError(
+        fmt::format("lacuna {} is for one process, and the launcher has started {}; only train "
+                    "uses several processes: start this command without a launcher (mpirun, srun)",
+                    command->get_name(), launched_processes()));
   }
 }
 
@@ -157,8 +157,8 @@ std::string usage_error_of(const CLI::App& app, const CLI::ParseError& error) {
 void add_help_commands(CLI::App& app, std::function<int()>& action) {
   static std::string topic, shell;
   static bool is_man = false;
-  CLI::App* help = app.add_subcommand("help", "Show what a command does and its options");
-  help->add_option("topic", topic, "Command (default: the list of them)")->type_name("COMMAND");
+  CLI::App* help = app.add_subcommand("help", "Show the purpose and options of a command");
+  help->add_option("topic", topic, "Command (default: list all commands)")->type_name("COMMAND");
   help->add_flag("--man", is_man, "Print the manual page in roff");
   help->callback([&app, &action] { action = [&app] { return run_help(app, topic, is_man); }; });
   CLI::App* version = app.add_subcommand("version", "Show the version");

@@ -217,7 +217,7 @@ int run_inspect(const InspectCommand& command) {
   std::printf("parameters and optimizer states take %lld bytes, %.1f per nonzero\n",
               static_cast<long long>(bytes), bytes_per_nonzero(bytes, nnz));
   for (const auto& [name, count] : not_finite) {
-    std::printf("'%s' has %lld values that are NaN or infinite: nothing can be computed with it\n",
+    std::printf("'%s' has %lld values that are NaN or infinite, so it cannot be used\n",
                 name.c_str(), static_cast<long long>(count));
   }
   print_rows("parameter", parameters);
@@ -240,13 +240,14 @@ int run_list(const std::string& what) {
     print_lines(lines_of(sparsifier_registry()));
   } else if (what == "layouts") {
     for (const std::string& name : layout_names()) std::printf("%s\n", name.c_str());
-    std::puts("nm, block: of a pattern of that type");
+    std::puts("nm, block: for a pattern of that type");
   } else if (what == "layers") {
     Lines lines = lines_of(layer_registry());
-    lines.emplace_back("sequential", "layers: a chain of its own, for dotted names");
+    lines.emplace_back("sequential", "layers: one after the other, under a common name");
     lines.emplace_back("residual",
-                       "layers, shortcut, when: what its layers give, added to their input");
-    lines.emplace_back("parallel", "layers: side by side, what they give joined");
+                       "layers, shortcut, when: adds its input to the output of its layers");
+    lines.emplace_back("parallel",
+                       "layers: gives its input to each, and concatenates their outputs");
     lines.emplace_back("qkv", "names, out_features, kv_features, bias, init: three linear layers");
     print_lines(lines);
   } else if (what == "optimizers") {

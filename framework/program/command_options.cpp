@@ -39,8 +39,10 @@ void add_config(CLI::App& command, std::string& path,
   command.add_option("config", path, about)->type_name("CONFIG")->required();
 }
 
-void add_set(CLI::App& command, std::vector<std::string>& overrides,
-             const char* about = "Change a value: path=value, lists by index") {
+void add_set(
+    CLI::App& command, std::vector<std::string>& overrides,
+    const char* about =
+        "Change a value of the configuration, as in train.epochs=5; an index selects from a list") {
   command.add_option("--set", overrides, about)->type_name("PATH=VALUE")->allow_extra_args(false);
 }
 
@@ -81,7 +83,7 @@ void add_overwrite(CLI::App& command, bool& overwrite) {
 
 void add_train(CLI::App& app, Action& action) {
   static TrainCommand c;
-  CLI::App* command = app.add_subcommand("train", "Train as a configuration describes");
+  CLI::App* command = app.add_subcommand("train", "Train the model of a configuration");
   command->add_option("config", c.config_path, "YAML file (docs/reference/config.md)")
       ->type_name("CONFIG");
   add_set(*command, c.overrides);
@@ -96,13 +98,14 @@ void add_train(CLI::App& app, Action& action) {
   command->add_flag("--change", c.change,
                     "With --resume: accept changed data or teacher, and --set of the optimizer");
   add_threads(*command, c.threads);
-  command->add_option("--seed", c.seed, "Seed of all random numbers")->type_name("N");
+  command->add_option("--seed", c.seed, "Seed of all random numbers; short for --set train.seed=N")
+      ->type_name("N");
   command
       ->add_option("--verify", c.verify_steps,
-                   "Compare the first N steps with the same run in layout masked")
+                   "Compare the first N steps with a run in layout masked")
       ->type_name("N")
       ->transform(whole_number("a number of steps", 1, kMostCounted));
-  command->add_flag("--profile", c.profile, "Measure where the time goes, by layer");
+  command->add_flag("--profile", c.profile, "Measure the time of each layer and kind of work");
   CLI::Option* quiet =
       command->add_flag("--quiet", c.quiet, "Print only the result, warnings and errors");
   command->add_flag("-v,--verbose", c.verbose, "Print everything that the log file contains")
@@ -112,8 +115,8 @@ void add_train(CLI::App& app, Action& action) {
 
 void add_plan(CLI::App& app, Action& action) {
   static PlanCommand c;
-  CLI::App* command =
-      app.add_subcommand("plan", "Show what a configuration's sparsity will do, without training");
+  CLI::App* command = app.add_subcommand(
+      "plan", "Show layers, densities and cost of a configuration, without training");
   add_config(*command, c.config_path);
   add_set(*command, c.overrides);
   add_threads(*command, c.overrides);
@@ -128,9 +131,9 @@ void add_prune(CLI::App& app, Action& action) {
   add_checkpoint(*command, c.checkpoint);
   command
       ->add_option("config", c.config_path,
-                   "YAML file with the section sparsity; others take the place of the run's")
+                   "YAML file with the section sparsity; its other sections replace the run's")
       ->type_name("CONFIG");
-  command->add_option("--sparsity", c.sparsity, "Fraction of zeros; short for a CONFIG with it")
+  command->add_option("--sparsity", c.sparsity, "Fraction of zeros; replaces a CONFIG")
       ->type_name("S");
   command->add_option("--method", c.method, join(prune_methods(), ", ") + " (default: admm)")
       ->type_name("METHOD");
@@ -149,11 +152,13 @@ void add_shrink(CLI::App& app, Action& action) {
   add_checkpoint(*command, c.checkpoint);
   command
       ->add_option("config", c.config_path,
-                   "YAML file with the section shrink; others take the place of the run's")
+                   "YAML file with the section shrink; its other sections replace the run's")
       ->type_name("CONFIG");
   command->add_option("--method", c.method, join(shrink_methods(), ", ") + " (default: magnitude)")
       ->type_name("METHOD");
-  command->add_option("--to", c.to, "What is left: flops, parameters or time, as in flops=0.5")
+  command
+      ->add_option("--to", c.to,
+                   "Fraction that remains of flops, parameters or time, as in flops=0.5")
       ->type_name("BUDGET");
   add_run_dir(*command, c.run_dir, "Folder for the results")->required();
   add_set(*command, c.overrides);
@@ -165,8 +170,8 @@ void add_shrink(CLI::App& app, Action& action) {
 
 void add_quantize(CLI::App& app, Action& action) {
   static QuantizeCommand c;
-  CLI::App* command =
-      app.add_subcommand("quantize", "Bring a trained model to int8 (docs/guides/quantization.md)");
+  CLI::App* command = app.add_subcommand(
+      "quantize", "Convert a trained model to int8 (docs/guides/quantization.md)");
   add_checkpoint(*command, c.checkpoint);
   command->add_option("config", c.config_path, "YAML file with the section quantize")
       ->type_name("CONFIG");
@@ -174,31 +179,33 @@ void add_quantize(CLI::App& app, Action& action) {
   add_set(*command, c.overrides, "Change a value of the section quantize: path=value");
   add_threads(*command, c.threads);
   add_last(*command, c.last);
-  command->add_option("--only", c.only, "int8: leave the float32 weights of these layers out");
+  command->add_option("--only", c.only,
+                      "int8: do not store the float32 weights of quantized layers");
   add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_quantize(c); }; });
 }
 
 void add_eval(CLI::App& app, Action& action) {
   static EvalCommand c;
-  CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
+  CLI::App* command =
+      app.add_subcommand("eval", "Evaluate a checkpoint on its validation and test data");
   add_checkpoint(*command, c.checkpoint, c.last);
   add_set(*command, c.overrides, "Change a value of the checkpoint's configuration");
   add_threads(*command, c.overrides);
   command->add_flag("--data-changed", c.data_changed,
-                    "Evaluate even if the data differs from that of the training");
+                    "Evaluate even if the data has changed since training");
   add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_eval(c); }; });
 }
 
 void add_predict(CLI::App& app, Action& action) {
   static PredictCommand c;
-  CLI::App* command = app.add_subcommand("predict", "Predict for inputs without targets");
+  CLI::App* command = app.add_subcommand("predict", "Write predictions for new inputs");
   add_checkpoint(*command, c.checkpoint, c.last);
   command
-      ->add_option("input", c.inputs,
-                   "CSV files of features, IDX or CIFAR files of images, PNG and JPEG images or "
-                   "folders of them")
+      ->add_option(
+          "input", c.inputs,
+          "Tables, arrays, texts, images or folders of images (docs/reference/commands.md)")
       ->required();
   add_out(*command, c.out, "CSV file to write; - for the standard output")->required();
   add_overwrite(*command, c.overwrite);
@@ -211,17 +218,19 @@ void add_generate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a language model");
   add_checkpoint(*command, c.checkpoint, c.last);
   command->add_option("--prompt", c.prompt,
-                      "Text to continue (default: the end of a line or sentence)");
+                      "Text to continue (default: begin a new line or sentence)");
   command->add_option("--tokens", c.tokens, "Number of tokens to generate")
       ->type_name("N")
       ->transform(whole_number("a number of tokens", 0, kMostGeneratedTokens))
       ->capture_default_str();
-  command->add_option("--temperature", c.temperature, "Divides the logits; 0: the likeliest token")
+  command
+      ->add_option("--temperature", c.temperature,
+                   "Divisor of the logits; 0: always the most likely token")
       ->type_name("T")
       ->check(finite_number_error)
       ->capture_default_str();
-  command->add_flag("--unk", c.unk, "Draw [UNK] too, which is left out otherwise");
-  command->add_option("--top-k", c.top_k, "Draw from the K likeliest tokens (default: all)")
+  command->add_flag("--unk", c.unk, "Also draw [UNK]");
+  command->add_option("--top-k", c.top_k, "Draw from the K most likely tokens (default: all)")
       ->type_name("K")
       ->transform(whole_number("a number of tokens", 0, kMostCounted));
   command->add_option("--seed", c.seed, "Seed of the random draws")
@@ -234,7 +243,7 @@ void add_generate(CLI::App& app, Action& action) {
 
 void add_inspect(CLI::App& app, Action& action) {
   static InspectCommand c;
-  CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds");
+  CLI::App* command = app.add_subcommand("inspect", "Show the contents of a checkpoint");
   add_checkpoint(*command, c.checkpoint, c.last);
   add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_inspect(c); }; });
@@ -251,10 +260,10 @@ void add_export(CLI::App& app, Action& action) {
                     "Write a model card in Markdown; with --format hf into its folder");
   add_out(*command, c.out, "File to write; a folder for hf", "PATH")->required();
   add_last(*command, c.last);
-  command->add_flag("--masks", c.masks, "Write masks too, as NAME_mask");
+  command->add_flag("--masks", c.masks, "Also write masks, as NAME_mask");
   command->add_flag("--sparse", c.sparse,
-                    "Store sparse weights by their nonzeros (safetensors, onnx)");
-  command->add_option("--only", c.only, "Weights of a quantized run: int8 or float32")
+                    "Store only the nonzeros of sparse weights (safetensors, onnx)");
+  command->add_option("--only", c.only, "Weights of a quantized run to write: int8 or float32")
       ->type_name("TYPE");
   add_overwrite(*command, c.overwrite);
   command->callback([&action] { action = [] { return run_export(c); }; });
@@ -263,24 +272,26 @@ void add_export(CLI::App& app, Action& action) {
 void add_import(CLI::App& app, Action& action) {
   static ImportCommand c;
   CLI::App* command = app.add_subcommand("import", "Make a run from another tool's weights");
-  command->add_option("file", c.file, "A .safetensors, .npz or .npy file, or a Hugging Face folder")
+  command
+      ->add_option("file", c.file,
+                   "A .safetensors, .npz, .npy or .onnx file, or a Hugging Face folder")
       ->required();
   command
       ->add_option("--config", c.config_path,
-                   "The run's YAML file; without it, one is made from names and shapes")
+                   "YAML file of the run; without it, one is written from names and shapes")
       ->type_name("CONFIG");
   add_run_dir(*command, c.out, "Folder for the run");
   add_threads(*command, c.overrides);
   add_set(*command, c.overrides);
   command->add_flag("--find-pattern", c.find_pattern,
-                    "Read zeros as masks, and report their patterns");
+                    "Make masks of zeros, and report their patterns");
   command->callback([&action] { action = [] { return run_import(c); }; });
 }
 
 void add_report_and_compare(CLI::App& app, Action& action) {
   static ReportCommand r;
   CLI::App* report =
-      app.add_subcommand("report", "Show runs as a page: curves, layers, masks, results");
+      app.add_subcommand("report", "Write a page about runs: curves, layers, masks, results");
   report->add_option("run", r.runs, "Run folders")->type_name("RUN")->required();
   add_out(*report, r.out, "HTML file to write")->capture_default_str();
   add_overwrite(*report, r.overwrite);
@@ -299,7 +310,7 @@ void add_report_and_compare(CLI::App& app, Action& action) {
 
 void add_sweep(CLI::App& app, Action& action) {
   static SweepCommand c;
-  CLI::App* command = app.add_subcommand("sweep", "Train with each combination of values");
+  CLI::App* command = app.add_subcommand("sweep", "Train one run for each combination of values");
   add_config(*command, c.config_path);
   command
       ->add_option("--over", c.over,
@@ -307,25 +318,26 @@ void add_sweep(CLI::App& app, Action& action) {
                    "file of named settings")
       ->type_name("PATH=VALUES|FILE")
       ->allow_extra_args(false);
-  add_set(*command, c.overrides, "Change a value of all runs: path=value");
-  command->add_option("--seeds", c.seeds, "Runs of each combination, each with its own seed")
+  add_set(*command, c.overrides, "Change a value in all runs: path=value");
+  command
+      ->add_option("--seeds", c.seeds, "Number of runs of each combination, with different seeds")
       ->type_name("N")
       ->transform(whole_number("a number of seeds", 1, 100'000))
       ->capture_default_str();
   CLI::Option* random =
-      command->add_option("--random", c.random, "Draw N combinations instead of running all")
+      command->add_option("--random", c.random, "Train N random combinations instead of all")
           ->type_name("N")
           ->transform(whole_number("a number of combinations", 1, 100'000));
-  command->add_option("--random-seed", c.random_seed, "Seed of these draws")
+  command->add_option("--random-seed", c.random_seed, "Seed of the random combinations")
       ->needs(random)
       ->type_name("S")
       ->transform(whole_number("a seed", 0, 9'200'000'000'000'000'000))
       ->capture_default_str();
-  command->add_option("--jobs", c.jobs, "Runs at the same time")
+  command->add_option("--jobs", c.jobs, "Number of runs at the same time")
       ->type_name("N")
       ->transform(whole_number("a number of runs at the same time", 1, 100'000))
       ->capture_default_str();
-  add_run_dir(*command, c.run_dir, "Folder for the runs' folders")->required();
+  add_run_dir(*command, c.run_dir, "Folder for the folders of the runs")->required();
   add_threads(*command, c.overrides);
   command->callback([&action] { action = [] { return run_sweep(c); }; });
 }
@@ -333,7 +345,7 @@ void add_sweep(CLI::App& app, Action& action) {
 void add_list_and_info(CLI::App& app, Action& action) {
   static std::string what;
   static bool json = false;
-  CLI::App* list = app.add_subcommand("list", "List what a configuration can name");
+  CLI::App* list = app.add_subcommand("list", "List the names that a configuration can use");
   list->add_option("what", what,
                    "algorithms, sparsifiers, layouts, layers, presets, optimizers, schedules or "
                    "datasets")

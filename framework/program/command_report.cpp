@@ -82,7 +82,7 @@ void print_tables(const std::vector<RunData>& runs, const std::vector<RunResult>
 // What stands at --out is replaced only where it is a page as well.
 void require_page_or_nothing(const std::string& path) {
   std::error_code unknown;
-  if (path == "-") throw ConfigError("--out: a page is written to a file; give its name");
+  if (path == "-") throw ConfigError("--out: expected the name of a file");
   if (!std::filesystem::is_regular_file(path, unknown)) return;
   constexpr std::string_view kPage = "<!doctype html";
   std::string begin(kPage.size(), '\0');

@@ -82,7 +82,7 @@ int run_to_end(PreparedRun& run, const TrainCommand& command, Verification* veri
 
 void require_alone(const TrainCommand& command, const Communicator* job) {
   if (command.verify_steps == 0 || job == nullptr || job->size() == 1) return;
-  throw ConfigError("--verify compares runs of one process; start one");
+  throw ConfigError("--verify works with one process; start without a launcher");
 }
 
 // What --init-from names; with --last a checkpoint of it.
@@ -132,8 +132,8 @@ int run_train(const TrainCommand& command) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of our messages that goes away ends no run
   if (command.resume && command.init_from) {
     throw ConfigError(
-        "--init-from cannot be used with --resume: a resumed run has its own weights; start a new "
-        "run in another --run-dir");
+        "--init-from cannot be used with --resume, because a resumed run has its own weights; "
+        "start a new run in another --run-dir");
   }
   if (command.last && !command.init_from) {
     throw ConfigError("--last needs --init-from: it selects a checkpoint of that run");

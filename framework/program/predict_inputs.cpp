@@ -96,7 +96,7 @@ class SentenceWarnings {
     if (lines_ > 1 && numbered_ == lines_) {
       log_warning(path_ +
                   ": every line begins with a number, which is read as a word of the sentence; "
-                  "predict takes sentences without labels");
+                  "give sentences without labels");
     }
   }
 
@@ -182,8 +182,8 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
   }
   if (columns.has_header) {
     log_warning(
-        fmt::format("{}: the first line does not name the column '{}', so that each line is "
-                    "taken for a sentence",
+        fmt::format("{}: the first line does not name the column '{}', so that each line is taken "
+                    "for a sentence",
                     name_of_input(path), columns.texts.front()));
   }
   return {.dataset = read_sentences(path, std::move(text), format)};
@@ -202,7 +202,7 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
     throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
                     examples.example_shape.to_string() + ", and the model was trained on " +
                     format.example_shape.to_string() +
-                    "; predict takes the inputs alone, without a label or target");
+                    "; give only the inputs, without a label or target");
   }
   const bool has_answers = !examples.labels.empty() || !examples.targets.empty();
   return {.dataset = ArrayDataset(std::move(examples)).normalized(format.normalization),

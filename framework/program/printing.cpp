@@ -17,9 +17,10 @@ void print_json(const Config& report) { std::fputs(json_text(report).c_str(), st
 void warn_about_missing_kernels() {
   const std::string missing = uncompiled_instruction_set();
   if (missing.empty()) return;
-  log_warning(fmt::format(
-      "this processor has {}, for which this build has no kernels; build with -DLACUNA_KERNELS=all",
-      missing));
+  log_warning(
+      fmt::format("this processor has {}, but this build has no kernels for it; build with "
+                  "-DLACUNA_KERNELS=all",
+                  missing));
 }
 
 }  // namespace lacuna

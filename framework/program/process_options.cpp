@@ -45,11 +45,10 @@ int fail_by(const std::exception_ptr& problem) {
     return fail(describe(error) + kLessMemory, kRunError);
   } catch (const std::system_error& error) {
     const bool is_short = error.code() == std::errc::resource_unavailable_try_again;
-    return fail(
-        is_short ? "the system cannot start another thread: there is too little memory, or there "
-                   "are too many threads (train.threads, train.prefetch)"
-                 : std::string("internal error: ") + error.what(),
-        kRunError);
+    return fail(is_short ? "the system cannot start another thread: too little memory, or too many "
+                           "threads (train.threads, train.prefetch)"
+                         : std::string("internal error: ") + error.what(),
+                kRunError);
   } catch (const std::exception& error) {
     return fail(std::string("internal error: ") + error.what(), kRunError);
   }

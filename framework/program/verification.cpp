@@ -36,8 +36,8 @@ void require_comparable(const Config& sparsify) {
     const Config type = sparsifier.is_map() ? sparsifier.get("type") : sparsifier;
     if (to_lower(type.text()) != "random_fraction") continue;
     sparsifier.error(
-        "--verify cannot compare runs with random_fraction: what it draws depends on every bit of "
-        "the tensor, and other layouts round otherwise");
+        "--verify cannot compare runs with random_fraction: its draws depend on every bit of the "
+        "tensor, and layouts round differently");
   }
 }
 
@@ -54,7 +54,7 @@ bool ModelDifferences::is_within_tolerance() const {
 std::string ModelDifferences::to_string() const {
   return fmt::format(
       "the loss differs by at most {:.2g} of the largest, values by {:.2g}{}{}, masks in {} "
-      "positions ({} can be ties)",
+      "positions (ties may explain {})",
       relative_loss(), relative_value(), parameter.empty() ? "" : " in ", parameter, positions,
       positions_allowed);
 }
@@ -220,7 +220,7 @@ void Verification::finish() {
   const std::string found = fmt::format("verified {} step{} against layout masked: {}", done_,
                                         done_ == 1 ? "" : "s", differences_.to_string());
   if (!differences_.is_within_tolerance()) {
-    throw Error(found + "; that is more than rounding explains (" +
+    throw Error(found + "; this is more than rounding explains (" +
                 "0.001 of the largest loss and value)");
   }
   log_info(found + (done_ < steps_ && differences_.positions > 0

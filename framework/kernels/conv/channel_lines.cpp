@@ -1,8 +1,8 @@
 // Dense 1×1 convolutions on image slabs, over rows of pixels.
 //
-// A tile of outputs × pixels stays in registers while the input planes go by: a line that is loaded
-// serves all outputs of the tile, a weight all its pixels, so that the multiply-adds bound the
-// loop. The weight gradient keeps a tile of outputs × inputs while the pixels go by.
+// A tile of outputs × pixels stays in registers while the input planes are processed: a loaded line
+// serves all outputs of the tile, and a weight all its pixels, so the multiply-adds bound the loop.
+// The weight gradient keeps a tile of outputs × inputs over all pixels.
 #include "lacuna/framework/kernels/conv/channel_lines.hpp"
 
 #include "lacuna/framework/core/image_slabs.hpp"
@@ -59,7 +59,7 @@ void add_gradient(const ChannelGradientRun& run) {
 
 #else
 
-// Sixteen sums, or eight where there are sixteen registers.
+// Sixteen sums, or eight with sixteen registers.
 constexpr int kTileOutputs = HWY_TARGET == HWY_SSE4 ? 2 : 4;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 constexpr int kTilePixels = 4, kTileInputs = 4;
@@ -67,7 +67,7 @@ constexpr int kTilePixels = 4, kTileInputs = 4;
 constexpr int kTilePixels = 1, kTileInputs = 2;
 #endif
 
-// What follows a tile in its row, or the first one of the next.
+// The next tile in the row, or the first one of the next row.
 struct NextTile {
   const float* from = nullptr;
   float* to = nullptr;
@@ -79,8 +79,8 @@ HWY_INLINE void fetch_pixels(const float* at) {
   for (int p = 0; p < kPixels * kStep; ++p) __builtin_prefetch(at + p * kImageSlabWidth, 0, 2);
 }
 
-// One tile: outputs from `output` on, pixels from `from` and `to` on. Of the next tile it asks for
-// the same outputs, and for as large a part of the inputs.
+// One tile: outputs from `output` on, pixels from `from` and `to` on. Prefetches the same outputs
+// of the next tile, and an equal part of its inputs.
 template <int kOutputs, int kPixels, int kFromStep, int kToStep>
 HWY_INLINE void multiply_tile(const ChannelRun& run, int64_t output, const float* from, float* to,
                               const NextTile& next, bool ends_row) {
@@ -130,7 +130,7 @@ HWY_INLINE void multiply_tile(const ChannelRun& run, int64_t output, const float
       for (int v = 0; v < kLineVectors; ++v) store_line(zero, into, kPixels, v);
     }
   }
-  // The line behind a row of an even width is not between two pixels.
+  // The line after a row of even width is not between two pixels.
   if (kToStep == 2 && ends_row && run.to_width % 2 == 0) {
     for (int o = 0; o < kOutputs; ++o) {
       float* into = to + (output + o) * run.to_plane;

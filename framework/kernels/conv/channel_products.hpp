@@ -1,5 +1,5 @@
-// Dense 1×1 convolutions on image slabs: products over the channels of single pixels, for those
-// between sparse convolutions, whose images need not be brought into another order and back.
+// Dense 1×1 convolutions on image slabs: products over the channels of single pixels. Between
+// sparse convolutions, images then need not be converted to another order and back.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace lacuna {
 bool has_channel_products(const ConvolutionShape& shape);
 
 /// y = W x + bias at every pixel. Images are in slabs; `weight` is [out, in], bias [out] or null.
-/// *Requires* has_channel_products(shape), as those that follow.
+/// *Requires* has_channel_products(shape), like the next two.
 Tensor channel_products(const ConvolutionShape& shape, const float* weight, const Tensor& x,
                         const float* bias);
 /// dx = Wᵀ dy at the pixels that were read, and zero at the others.

@@ -6,8 +6,8 @@
 namespace lacuna {
 namespace {
 
-// Along one dimension: tap t at output o reads input stride · o + shift(t), which is pixel o + q of
-// the phase a.
+// Along one dimension, tap t at output o reads input stride · o + shift(t), which is pixel o + q of
+// phase a.
 struct Line {
   std::vector<int64_t> phase, offset;  // a and q, of each tap
 };
@@ -25,7 +25,7 @@ Line split(int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Pixels outside of `size` that are read from `count` places, `step` apart, displaced by each of
+// Pixels outside of `size` that are read from `count` places, `step` apart, shifted by each of
 // `taps`.
 Extent border_of(Extent size, Extent count, Extent step, const std::vector<TapPlace>& taps) {
   const auto overhang = [](int64_t pixels, int64_t places, int64_t distance, int64_t displaced) {

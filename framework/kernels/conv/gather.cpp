@@ -1,11 +1,11 @@
 // The gather of sparse convolutions: forward, and the input gradient on the transposed stream.
 //
-// A tile of neighbouring pixels, up to eight of a row or of two rows, stays in registers while the
-// nonzeros of an output plane go by: each is a broadcast and a multiply-add for every line, with
-// operands at fixed distances. So the index and the broadcast are shared by the tile, and what
-// bounds the loop is the load beside each multiply-add. Source planes come in tiles that stay in
-// the first-level cache; between them the sums wait in the output itself. The last tile of a row or
-// column overlaps the one before: pixels that two tiles compute get the same bits twice.
+// A tile of neighbouring pixels, up to eight in each of one or two rows, stays in registers while
+// the nonzeros of an output plane are processed: each is a broadcast and a multiply-add for every
+// line, with operands at fixed distances. So the tile shares index and broadcast, and the loop is
+// bound by the load of each multiply-add. Source planes form tiles that stay in the first-level
+// cache; between them, the sums are kept in the output itself. The last tile of a row or column
+// overlaps the one before: pixels that two tiles compute get the same bits twice.
 #include "lacuna/framework/kernels/conv/gather.hpp"
 
 #include <cstring>
@@ -76,8 +76,8 @@ HWY_INLINE void add_tap(const char* from, int64_t from_row, Vector factor,
   }
 }
 
-// Of four nonzeros, whose offsets and values take three loads: a load of these takes the place of
-// one of a line.
+// For four nonzeros, with three loads for offsets and values: each further load would replace the
+// load of a line.
 template <int kStep, int kRows, int kColumns>
 HWY_INLINE void add_four_taps(const char* from, int64_t from_row, const int32_t* offsets,
                               const float* values, Sums<kRows, kColumns>& sums) {

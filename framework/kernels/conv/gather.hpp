@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// What is computed after a run and asked for meanwhile: the first pixels of its first planes, or
+/// What is computed after a run and prefetched meanwhile: the first pixels of its first planes, or
 /// null, and its first row.
 struct NextRun {
   const float *from = nullptr, *to = nullptr;
@@ -49,7 +49,7 @@ void gather_pixels(const TapStream& stream, const float* values, const float* fr
 void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
                   const PixelRun& run, float* lanes = nullptr);
 
-/// Pixels that stay in registers while the nonzeros of an output plane go by.
+/// Pixels that stay in registers while the nonzeros of an output plane are processed.
 struct TileSize {
   int rows = 1, columns = 1;
 };

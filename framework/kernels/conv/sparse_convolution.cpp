@@ -1,6 +1,6 @@
-// The tasks of a product are a slab, or a part of its pixels where nothing is copied; those of the
-// weight gradient are slabs, of which up to kGradientTasks sums are kept and added in their order,
-// so that results do not depend on the number of threads.
+// A task of a product is a slab, or a part of its pixels if nothing is copied. Tasks of the weight
+// gradient are slabs; up to kGradientTasks sums are kept and added in order, so that results do not
+// depend on the number of threads.
 #include "lacuna/framework/kernels/conv/sparse_convolution.hpp"
 
 #include <algorithm>
@@ -20,23 +20,23 @@ namespace {
 constexpr int64_t kPixelsOfTask = 42 * 8, kGradientTasks = 16;
 constexpr int64_t kLineBytes = kImageSlabWidth * static_cast<int64_t>(sizeof(float));
 
-// What a tile of outputs, `step` apart in the source, reads of a source plane, in lines.
+// Lines of a source plane that a tile of outputs, `step` apart in the source, reads.
 int64_t lines_read(const Window& w, Extent step, TileSize tile) {
   return ((tile.rows - 1) * step.height + w.kernel.height) *
          ((tile.columns - 1) * step.width + w.kernel.width);
 }
 
-// Two rows of pixels share most of what they read, which pays where the first-level cache bounds
-// the product: where it holds no more than half of what a tile reads of all source planes. Else one
-// row at a time is read as memory gives it.
+// Two rows of pixels share most of what they read. This pays if the first-level cache bounds the
+// product: if it holds at most half of what a tile reads of all source planes. Otherwise, one row
+// at a time is faster, because it is read in the order of memory.
 int most_tile_rows(const Window& w, int64_t source_planes) {
   constexpr int64_t kBytes = 96 * 1024;
   const bool is_bound = source_planes * lines_read(w, {1, 1}, {1, 8}) * kLineBytes > kBytes;
   return w.kernel.height > 1 && is_bound ? 2 : 1;
 }
 
-// So many source planes that what a tile of pixels reads of them stays in a first-level cache, or,
-// where rows have few nonzeros there, so many that the sums are worth fetching.
+// The number of source planes of which a tile's reads stay in a first-level cache or, if rows have
+// few nonzeros there, enough planes to make fetching the sums worthwhile.
 int64_t tile_planes(const Window& w, Extent step, Extent output, int64_t planes, int64_t rows,
                     int64_t nnz) {
   constexpr double kNonzeros = 15.0;
@@ -75,7 +75,7 @@ float* first_pixel(const Planes& planes, float* slab) {
   return slab + planes.lead_lines * kImageSlabWidth;
 }
 
-// One side of a gather: a tensor and, where it is not in the tensor's own planes, their copy.
+// One side of a gather: a tensor and, if it does not work on the tensor's own planes, their copy.
 struct Side {
   Planes tensor, planes;
   bool is_tensor;
@@ -158,7 +158,7 @@ PixelRun run_of(const Window& w, const Side& from, const Side& to, Extent output
       .most_tile_rows = most_tile_rows(w, from.count())};
 }
 
-// A gather that ends rows writes the lines between them, too.
+// A gather that completes rows also writes the lines between them.
 Tensor::Padding padding_of(const PixelRun& run) {
   return run.ends_rows ? Tensor::Padding::ZeroButBetweenRows : Tensor::Padding::Zero;
 }
@@ -201,7 +201,7 @@ class RunParts {
   int64_t wide_, rows_, parts_, slabs_;
 };
 
-// Runs a gather slab by slab, in parts where both sides are tensors. `statistics` as of
+// Runs a gather slab by slab, in parts if both sides are tensors. `statistics`: see
 // sparse_convolution.
 void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<float>& values,
                   const Side& from, const Tensor& source, int64_t source_slab, const Side& to,

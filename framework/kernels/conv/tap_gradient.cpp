@@ -1,7 +1,7 @@
 // The weight gradient of sparse convolutions at the nonzeros.
 //
-// The output gradient's tile of a row stays in registers; a nonzero is a multiply-add for each of
-// its lines with a shifted run of x, and four nonzeros are summed over their lanes together.
+// A row's tile of the output gradient stays in registers. A nonzero takes one multiply-add for each
+// of its lines with a shifted run of x; four nonzeros are reduced over their lanes together.
 #include "lacuna/framework/kernels/conv/gather.hpp"
 #include "lacuna/framework/kernels/conv/gather_reference.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
@@ -69,7 +69,7 @@ HWY_INLINE void add_sums(const Vector (&dy)[kRows][kColumns][kLineVectors], cons
   put<kCount, true>(add_blocks(block_sums_of(sums[0], sums[1], sums[2], sums[3])), gradient);
 }
 
-// Adds a tile's lines up.
+// Sums the lines of a tile.
 template <int kRows, int kColumns>
 HWY_INLINE void add_lines(const Vector (&dy)[kRows][kColumns][kLineVectors], float* lanes) {
   for (int v = 0; v < kLineVectors; ++v) {

@@ -1,4 +1,4 @@
-// TapStream: the nonzeros of a convolution's weight in the order in which kernels go through them.
+// TapStream: the nonzeros of a convolution's weight in the order in which kernels process them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TapGroup {
   int64_t first_value = 0;  ///< of the first row, in stream order
 };
 
-/// Source planes that a pass over the output planes reads, so many that they stay in a cache.
+/// Source planes that a pass over the output planes reads, few enough to stay in a cache.
 struct TapTile {
   int64_t first_plane = 0;
   int64_t first_group = 0, end_group = 0;

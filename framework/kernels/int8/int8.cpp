@@ -28,7 +28,7 @@ using internal::Int8Groups;
 
 constexpr int64_t kLine = kInt8Group * kSlabWidth;  // bytes of a quad in a slab
 
-// Rows that the last tile of a stream of several has no group of.
+// Rows that have no group in the last tile of a stream of several tiles.
 std::vector<uint32_t> rows_absent(const CsrStream& stream) {
   if (stream.tiles.size() < 2) return {};
   std::vector<bool> is_there(static_cast<size_t>(stream.rows), false);
@@ -42,9 +42,9 @@ std::vector<uint32_t> rows_absent(const CsrStream& stream) {
   return absent;
 }
 
-// Quads in a tile. The first-level cache holds the lines of 128 of them in 32 KiB, where a group
-// takes about 4.5 cycles (Zen 4); from the second level it takes 8, which bound its loads. Each
-// tile but one loads and stores a row of sums, for about 16 cycles.
+// Quads in a tile. A first-level cache of 32 KiB holds the lines of 128 quads. There a group takes
+// about 4.5 cycles (Zen 4); from the second level, loads bound it to 8. Each tile but one loads and
+// stores a row of sums, in about 16 cycles.
 int64_t tile_quads(int64_t rows, int64_t quads, int64_t groups) {
   constexpr double kNear = 4.5, kFar = 8.0, kSegment = 16.0;
   constexpr int64_t kMost = 1 << 16;

@@ -1,5 +1,5 @@
-// Products of int8 weights with 8-bit activations: sums in 32 bits, and what follows them in the
-// same pass.
+// Products of int8 weights with 8-bit activations: sums in 32 bits, and the operations after them
+// in the same pass.
 //
 // Weights are stored in groups of 1 × 4: four neighbouring inputs of an output are one 32-bit word,
 // and the words of a matrix are a csr stream whose columns are quads of inputs. Activations are
@@ -7,9 +7,9 @@
 // to each other for each example, so a quad of a slab is a line of 256 bytes, as a feature of a
 // float32 slab is. A float v is stored as the byte q with v ≈ scale · (q − zero).
 //
-// Sums are exact, and everything after them is rounded in a fixed way (fused multiply-adds where
-// they are written, none elsewhere): results do not depend on the threads, nor on the instruction
-// set.
+// Sums are exact, and everything after them is rounded in a fixed way (multiply-adds are fused only
+// where the source says so). So results depend neither on the number of threads nor on the
+// instruction set.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@
 
 namespace lacuna {
 
-/// How bytes stand for floats: scale · (q − zero), for q from 0 to 255.
+/// How bytes represent floats: scale · (q − zero), for q from 0 to 255.
 struct Int8Grid {
   float scale = 1.0f;  ///< finite, above 0
   int32_t zero = 0;    ///< 0 to 255
   friend bool operator==(const Int8Grid&, const Int8Grid&) = default;
 };
 
-/// The grid that spans [low, high] and 0, which it represents exactly. Of an empty or infinite
-/// range: one of scale 1.
+/// The grid that spans [low, high] and 0, which it represents exactly. For an empty or infinite
+/// range, a grid of scale 1.
 Int8Grid int8_grid(float low, float high);
 
 /// Inputs in a group: the bytes that one instruction multiplies and adds.
@@ -65,20 +65,20 @@ Int8Matrix int8_matrix(int64_t rows, int64_t columns, std::span<const int64_t> r
 
 enum class Int8Activation { None, ReLU, GELU, GELUTanh };
 
-/// What a product does with its sums: y = activation(scale · (Σ w q − zero Σ w) + bias) + residual,
-/// perhaps behind a ReLU, which is written as float32 slabs, as bytes for the next product, or
-/// both.
+/// What a product does with its sums: y = activation(scale · (Σ w q − zero Σ w) + bias) +
+/// residual, with an optional ReLU. y is written as float32 slabs, as bytes for the next product,
+/// or both.
 struct Int8Epilogue {
   const float* scales = nullptr;  ///< by row: the weight's scale, times the input's if it is one
   const float* bias = nullptr;    ///< by row, or null
   int32_t zero = 0;               ///< of the input
-  /// By example, padded to whole slabs: the input's grids where each example has its own; else
+  /// By example, padded to whole slabs: the input's grids if each example has its own; otherwise
   /// null.
   const float* example_scales = nullptr;
   const int32_t* example_zeros = nullptr;
   Int8Activation activation = Int8Activation::None;
   const float* residual = nullptr;  ///< slabs [batch, rows], or null
-  bool rectifies_sum = false;       ///< a ReLU behind the residual
+  bool rectifies_sum = false;       ///< a ReLU after the residual
   float* floats = nullptr;          ///< slabs [batch, rows], or null
   uint8_t* bytes = nullptr;         ///< int8_slab_bytes(batch, rows), or null
   Int8Grid grid = {};               ///< of the bytes
@@ -90,7 +90,8 @@ struct Int8Epilogue {
 void int8_product(const Int8Matrix& weight, const uint8_t* x, int64_t batch,
                   const Int8Epilogue& epilogue);
 
-/// Float32 slabs [batch, features] to bytes: round(v / scale) + zero, clamped; a NaN becomes 0.
+/// Float32 slabs [batch, features] to bytes: round(v / scale) + zero, clamped; NaN becomes
+/// 0.
 void int8_quantize(const float* slabs, int64_t batch, int64_t features, const Int8Grid& grid,
                    uint8_t* bytes);
 

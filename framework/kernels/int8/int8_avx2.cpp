@@ -1,6 +1,6 @@
-// Int8 products on AVX2: vpmaddubsw adds two products in 16 bits, where 255 · (|v| + |w|) must fit,
-// so words are split whose pairs have magnitudes above 128 together (Int8Kernels::splits_words).
-// That is exact, and takes half the instructions of products widened to 16 bits first.
+// Int8 products on AVX2: vpmaddubsw adds two products in 16 bits, so 255 · (|v| + |w|) must fit.
+// Words with a pair above 128 are split (Int8Kernels::splits_words). This is exact, and takes half
+// the instructions of products that are first widened to 16 bits.
 #include <hwy/base.h>
 
 #include "lacuna/framework/core/image_slabs.hpp"

@@ -18,12 +18,12 @@ namespace {
 
 constexpr int64_t kQuadLine = kImageSlabWidth * kInt8Group;  // bytes
 
-// As image slabs whose channels are quads.
+// Image slabs whose channels are quads.
 ImageSlabs quad_slabs(const Shape& images) {
   return ImageSlabs(Shape{images[0], int8_quads(images[1]), images[2], images[3]});
 }
 
-// What stands for 0 of sixteen examples, as a line.
+// The bytes that represent 0 in sixteen examples, as a line.
 Array<uint8_t> zero_line(const Int8Epilogue& e, int64_t example) {
   Array<uint8_t> line(static_cast<size_t>(kQuadLine), static_cast<uint8_t>(e.zero));
   for (int64_t i = 0; i < kQuadLine && e.example_zeros != nullptr; ++i) {
@@ -53,7 +53,7 @@ struct Int8Task {
   int64_t slab, begin, end;  // rows of the output
 };
 
-// Slabs, and parts of their rows where a slab needs no copy.
+// Slabs, or parts of their rows if a slab needs no copy.
 std::vector<Int8Task> tasks_of(int64_t slabs, Extent output, bool is_whole) {
   constexpr int64_t kPixels = 42 * 8;
   const int64_t most = output.height * output.width / kPixels;
@@ -97,7 +97,7 @@ void quantize_slab(const internal::Int8Kernels& kernels, const ImageSlabs& image
             std::min(images.channels - quad * kInt8Group, kInt8Group), plane, lead + quad * plane);
   }
   convert(0, 1, lead, lead + quads * plane);
-  // A border's four bytes are alike.
+  // The four bytes of a border are equal.
   const auto spread = [&](int64_t first) {
     for (int64_t i = 0; i < lead * kImageSlabWidth; ++i) {
       uint8_t* at = bytes + first * kQuadLine + i * kInt8Group;

@@ -2,9 +2,9 @@
 // (kernels/conv/gather.hpp) on lines of quads of channels.
 //
 // Weights are stored in groups of four input channels at one tap, a 32-bit word each. Images are
-// bytes in the order of image slabs (core/image_slabs.hpp) that have a quad of channels where they
-// have a channel: [batch/16][channels/4][height + 1][width + 1][16][4], so that a pixel of 16
-// examples is a line of 64 bytes there too. The border holds what stands for 0.
+// bytes in the order of image slabs (core/image_slabs.hpp), with quads of channels in place of
+// channels: [batch/16][channels/4][height + 1][width + 1][16][4]. So a pixel of 16 examples is a
+// line of 64 bytes here too. The border contains the bytes that represent 0.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ struct Int8Filter {
 };
 
 /// Row r has `values` at columns column_of[row_begin[r]] …, ascending; a column is channel · taps +
-/// tap. *Errors:* ShapeError for a row whose sums do not fit 32 bits, and unless four divides the
-/// channels. *Cost:* O(nnz + rows).
+/// tap. *Errors:* ShapeError for a row whose sums do not fit 32 bits, and if channels are not a
+/// multiple of four. *Cost:* O(nnz + rows).
 Int8Filter int8_filter(int64_t rows, int64_t channels, int64_t taps,
                        std::span<const int64_t> row_begin, std::span<const uint32_t> column_of,
                        std::span<const int8_t> values);
 
-/// A filter's words for one size of images, of any batch.
+/// A filter's words for one size of images and any batch.
 struct Int8Convolution {
   ConvPlan plan;  ///< its input channels are quads
   TapStream stream;
@@ -60,7 +60,7 @@ int64_t int8_image_bytes(const Shape& images);
 void int8_convolve(const Int8Filter& filter, const Int8Convolution& convolution, const uint8_t* x,
                    int64_t batch, const Int8Epilogue& epilogue);
 
-/// Images in image slabs to bytes: round(v / scale) + zero, clamped.
+/// Converts images in image slabs to bytes: round(v / scale) + zero, clamped.
 void int8_quantize_images(const Tensor& images, const Int8Grid& grid, uint8_t* bytes);
 /// The same with a grid for each example, by its least and largest value. *Shapes:* scales and
 /// zeros of batch padded to whole slabs.

@@ -10,7 +10,7 @@
 namespace lacuna::internal {
 namespace {
 
-// The word with a weight of its four.
+// A word with one of its four weights.
 int32_t with_weight(int32_t word, uint32_t place, int8_t value) {
   const uint32_t byte = static_cast<uint8_t>(value);
   return static_cast<int32_t>(static_cast<uint32_t>(word) | (byte << (8 * place)));
@@ -55,7 +55,7 @@ Int8Groups int8_tap_groups(int64_t rows, int64_t taps, std::span<const int64_t> 
                            std::span<const uint32_t> column_of, std::span<const int8_t> values) {
   Int8Groups groups;
   const auto tap_count = static_cast<uint32_t>(taps);
-  // Of the quad of channels that is gone through: where the group of each tap is, from 1; 0: none.
+  // For the current quad of channels, the place of each tap's group, from 1; 0: none.
   std::vector<size_t> group_of(tap_count);
   for (int64_t row = 0; row < rows; ++row) {
     const auto begin = static_cast<size_t>(row_begin[static_cast<size_t>(row)]);

@@ -9,7 +9,8 @@
 
 namespace lacuna::internal {
 
-/// Words of four weights, row by row. A word's `quad` says which four inputs it is multiplied with.
+/// Words of four weights, row by row. `quad` is the number of a word's four
+/// inputs.
 struct Int8Groups {
   std::vector<int64_t> row_begin{0};
   std::vector<uint32_t> quad;
@@ -25,10 +26,10 @@ Int8Groups int8_groups(int64_t rows, std::span<const int64_t> row_begin,
 Int8Groups int8_tap_groups(int64_t rows, int64_t taps, std::span<const int64_t> row_begin,
                            std::span<const uint32_t> column_of, std::span<const int8_t> values);
 
-/// Groups whose pairs fit 16 bits, of which some stand twice for that (Int8Kernels::splits_words).
+/// Groups whose pairs fit 16 bits; some are split into two for this (Int8Kernels::splits_words).
 Int8Groups split_int8_groups(const Int8Groups& groups);
 
-/// Σ w of each row. *Errors:* ShapeError where Σ w q could leave 32 bits on the way.
+/// Σ w of each row. *Errors:* ShapeError if a partial sum of Σ w q could exceed 32 bits.
 std::vector<int32_t> int8_row_sums(int64_t rows, std::span<const int64_t> row_begin,
                                    std::span<const int8_t> values);
 

@@ -60,8 +60,8 @@ struct Int8PixelCall {
   int64_t first_float = 0;                 ///< of the image among floats and residual
   const Int8Epilogue* epilogue = nullptr;  ///< of this image, whose grid is that of all
   uint8_t* bytes = nullptr;                ///< of this image, or null
-  int32_t* sums = nullptr;                 ///< scratch, a span and what vectors go beyond it
-  int32_t* closed = nullptr;               ///< scratch, a plane and what vectors go beyond it
+  int32_t* sums = nullptr;                 ///< scratch: a span, padded to whole vectors
+  int32_t* closed = nullptr;               ///< scratch: a plane, padded to whole vectors
   uint8_t* row_bytes = nullptr;            ///< scratch [4][row_stride]
   int64_t row_stride = 0;
 };
@@ -96,11 +96,12 @@ extern const Int8Kernels kPlainInt8;
 extern const Int8Kernels kAvx2Int8, kAvxVnniInt8, kAvx512VnniInt8;
 #endif
 
-/// Those that the active instruction set and the processor run, the best first; the last one is
+/// The kernels that the active instruction set and the processor run, the best first; the last is
 /// plain C++.
 const std::vector<const Int8Kernels*>& int8_kernels();
 
-/// As the functions of int8.hpp, by certain kernels; a matrix is made for those that read it.
+/// Like the functions of int8.hpp, with given kernels; matrices are made for the same
+/// ones.
 Int8Matrix int8_matrix_for(const Int8Kernels& kernels, int64_t rows, int64_t columns,
                            std::span<const int64_t> row_begin, std::span<const uint32_t> column_of,
                            std::span<const int8_t> values);
@@ -110,13 +111,13 @@ void int8_quantize_by(const Int8Kernels& kernels, const float* slabs, int64_t ba
                       int64_t features, const Int8Grid& grid, uint8_t* bytes);
 void int8_quantize_examples_by(const Int8Kernels& kernels, const float* slabs, int64_t batch,
                                int64_t features, float* scales, int32_t* zeros, uint8_t* bytes);
-/// As the functions of int8_rows.hpp.
+/// Like the functions of int8_rows.hpp.
 void int8_few_product_by(const Int8Kernels& kernels, const Int8Matrix& weight,
                          const Int8Sliced& sliced, const uint8_t* x, int64_t batch,
                          const Int8Epilogue& epilogue);
 void int8_quantize_rows_by(const Int8Kernels& kernels, const float* x, int64_t batch,
                            int64_t features, const Int8Grid& grid, uint8_t* bytes);
-/// As the functions of int8_convolution.hpp.
+/// Like the functions of int8_convolution.hpp.
 Int8Filter int8_filter_for(const Int8Kernels& kernels, int64_t rows, int64_t channels, int64_t taps,
                            std::span<const int64_t> row_begin, std::span<const uint32_t> column_of,
                            std::span<const int8_t> values);
@@ -127,7 +128,7 @@ void int8_quantize_images_by(const Int8Kernels& kernels, const Tensor& images, c
                              uint8_t* bytes);
 void int8_quantize_image_examples_by(const Int8Kernels& kernels, const Tensor& images,
                                      float* scales, int32_t* zeros, uint8_t* bytes);
-/// As the functions of int8_pixels.hpp.
+/// Like the functions of int8_pixels.hpp.
 void int8_convolve_pixels_by(const Int8Kernels& kernels, const Int8Filter& filter,
                              const Int8PixelConvolution& convolution, const uint8_t* x,
                              int64_t batch, const Int8Epilogue& epilogue);

@@ -10,14 +10,14 @@
 namespace lacuna {
 namespace {
 
-// Quads behind the last that a vector may read.
+// Quads after the last one that a vector may read.
 constexpr int64_t kSlack = 64;
 
 struct PixelTap {
   int64_t phase, row, column;
 };
 
-// The planes, and where each tap reads in them.
+// The planes, and the place in them that each tap reads.
 std::vector<PixelTap> plan_taps(const ConvolutionShape& shape, Int8PixelConvolution& c) {
   const Window& w = shape.window;
   std::vector<PixelTap> taps;
@@ -42,7 +42,7 @@ std::vector<PixelTap> plan_taps(const ConvolutionShape& shape, Int8PixelConvolut
   return taps;
 }
 
-// One phase of a plane of quads, with what stands for 0 outside of the image.
+// One phase of a plane of quads; outside of the image, the bytes that represent 0.
 void copy_phase(const Int8PixelConvolution& c, const Int8PixelPlanes::Phase& phase,
                 uint32_t outside, const uint32_t* image, uint32_t* plane) {
   const ConvolutionShape& s = c.shape;
@@ -123,7 +123,7 @@ void quantize_example(const internal::Int8Kernels& kernels, const float* image, 
   }
 }
 
-// Blocks of rows that a product is cut into for threads: not less work than starting them takes.
+// Blocks of rows into which a product is cut for threads, large enough to be worth starting them.
 int64_t row_blocks(const Int8Filter& filter, int64_t pixels) {
   constexpr int64_t kWords = 1 << 16;  // with a pixel, and what ends one
   const int64_t work = (filter.groups + 4 * filter.rows) * pixels;

@@ -1,10 +1,10 @@
 // Convolutions of int8 weights with few images: the lanes are pixels of one image.
 //
-// An image is bytes [channels/4][height · width][4], row-major quads of channels. For a product its
-// quads are copied into planes with a border (with a stride, a plane for each phase of rows and
-// columns), in which every tap is a distance: so an output plane, taken as one row that runs
-// through the borders between its rows, is a sum of shifted lines. What is computed in the borders
-// is left out at the end.
+// An image is bytes [channels/4][height · width][4], row-major quads of channels. For a product,
+// its quads are copied into planes with a border (with a stride, one plane for each phase of rows
+// and columns), in which every tap is a constant offset. So an output plane, read as one row that
+// includes the borders between its rows, is a sum of shifted lines. Results in the borders are
+// dropped at the end.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Int8PixelConvolution {
   Int8PixelPlanes planes;
   Array<int32_t> offsets;  ///< of each word of the filter: bytes from the output's place
 
-  /// Quads from the first output to behind the last, with what lies between the rows.
+  /// Quads from the first output to the end of the last, borders between rows included.
   int64_t span() const { return (output.height - 1) * planes.width + output.width; }
 };
 
@@ -42,7 +42,7 @@ struct Int8PixelConvolution {
 Int8PixelConvolution int8_pixel_convolution(const Int8Filter& filter,
                                             const ConvolutionShape& shape);
 
-/// The most images for which these products are the faster ones.
+/// The largest number of images for which these products are faster.
 int64_t int8_few_images();
 
 /// Bytes of images [batch, channels, height, width] in their order.

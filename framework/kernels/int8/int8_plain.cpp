@@ -1,5 +1,5 @@
-// Int8 products in plain C++: what runs where no other kernels do, and what these are compared
-// with. Lanes are single numbers, a slab has 64 of them.
+// Int8 products in plain C++: for processors without other kernels, and the reference for these.
+// Lanes are single numbers, and a slab has 64 of them.
 #include <hwy/base.h>
 
 #include <bit>
@@ -38,7 +38,7 @@ struct Lanes {
   static I to_int(F x) { return static_cast<I>(std::lrint(x)); }
   static F from_bits(I x) { return std::bit_cast<float>(x); }
   static I bits(F x) { return std::bit_cast<int32_t>(x); }
-  // Sums wrap around, as those of vectors do.
+  // Sums wrap around, as in vectors.
   static uint32_t u(I x) { return static_cast<uint32_t>(x); }
   static I add_int(I a, I b) { return static_cast<I>(u(a) + u(b)); }
   static I sub_int(I a, I b) { return static_cast<I>(u(a) - u(b)); }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kTileBytes = kInt8TileQuads * kInt8Group;
 
-// A word and where its quad is in a tile.
+// A word, and the place of its quad in a tile.
 struct PlacedWord {
   int32_t word;
   uint8_t place;

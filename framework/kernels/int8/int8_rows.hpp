@@ -1,9 +1,9 @@
-// Products of int8 weights with one example, or a few: what bounds them is reading the weight.
+// Products of int8 weights with one example, or a few: they are bound by reading the weight.
 //
 // Sixteen rows of the weight are the lanes of a vector, and an example is a row of bytes. 32 quads
-// of an example stay in registers while the words of a tile of 128 inputs go by, each with the
-// place of its quad among them: a word is looked up, not gathered. A row has as many words in a
-// tile as the longest of its sixteen, so some are zeros.
+// of an example stay in registers while the words of a tile of 128 inputs are processed, each with
+// the place of its quad. Quads are looked up, not gathered. Sixteen rows have as many words in a
+// tile as the longest of them, so some words are zeros.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Int8Sliced {
 /// *Cost:* O(groups + slices · tiles).
 Int8Sliced int8_sliced(const Int8Matrix& matrix);
 
-/// The most examples for which these products are the faster ones.
+/// The largest number of examples for which these products are faster.
 int64_t int8_few_examples();
 
 /// Bytes of an example's row: its features, padded to whole tiles.

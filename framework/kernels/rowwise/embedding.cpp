@@ -1,5 +1,5 @@
-// Copies and sums along rows. A sum is a row's own: the places of each id are found by counting,
-// and rows are shared out to threads.
+// Copies and sums along rows. Each row has its own sum: the places of each id are found by
+// counting, and threads divide the rows.
 #include "lacuna/framework/kernels/rowwise/embedding.hpp"
 
 #include <algorithm>
@@ -37,8 +37,8 @@ void add_row_reference(const float* x, float* sum, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
 }
 
-// Places of the ids but the skipped one, sorted by id and ascending within one; those of id are
-// from begin[id] to begin[id + 1].
+// Places of all ids except the skipped one, sorted by id, then ascending; those of id are from
+// begin[id] to begin[id + 1].
 struct PlacesById {
   explicit PlacesById(const EmbeddingProblem& p)
       : begin(static_cast<size_t>(p.rows) + 1), places(static_cast<size_t>(p.count)) {

@@ -19,9 +19,9 @@ struct EmbeddingProblem {
 /// y[i] = table[ids[i]]. *Shapes:* table [rows, features], y [count, features]. *Cost:* one pass.
 void gather_rows(const EmbeddingProblem& problem, const float* table, float* y);
 
-/// gradient[id] = Σ dy[i] over the i with ids[i] = id, in ascending order of i, so that the bits do
-/// not depend on the number of threads; or that is added. *Shapes:* as above. *Cost:* one pass over
-/// dy, a sort of the ids by counting, and where it overwrites one over the gradient.
+/// gradient[id] = Σ dy[i] over the i with ids[i] = id, in ascending order of i, so the bits do not
+/// depend on the number of threads; or adds it to the gradient. *Shapes:* as above. *Cost:* one
+/// pass over dy, a sort of the ids by counting, and, if it overwrites, one over the gradient.
 void add_rows(const EmbeddingProblem& problem, const float* dy, Accumulate accumulate,
               float* gradient);
 

@@ -1,5 +1,5 @@
-// A group of an example at a time: one run of memory for mean and variance, then channel by
-// channel, vectors along a channel, for what has a weight of its own. Tasks of about 8192 elements.
+// One group of one example at a time: first mean and variance over contiguous memory, then channel
+// by channel, with vectors along the channel. Tasks have about 8192 elements.
 #include "lacuna/framework/kernels/rowwise/group_norm.hpp"
 
 #include <algorithm>
@@ -107,8 +107,8 @@ void group_norm_gradient_group_reference(const GroupNormShape& shape, const floa
   for (size_t i = 0; i < own.size(); ++i) dx[i] = own[i] + (added == nullptr ? 0.0f : added[i]);
 }
 
-// Calls body(i, first element, first channel among all examples', first channel of the example) for
-// group i of all examples, in parallel.
+// Calls body(i, first element, first channel in the batch, first channel in the example) for group
+// i of all examples, in parallel.
 template <class Body>
 void for_each_group(const GroupNormShape& shape, const Body& body) {
   const int64_t channels = shape.group_channels(), n = channels * shape.size;

@@ -23,7 +23,7 @@ void scaled_difference(T factor, const T* a, const T* b, T* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = factor * (a[i] - b[i]);
 }
 
-/// What an example's loss takes of each class j: floor · w_j, and `label` more of the label;
+/// Shares of the classes in an example's loss: floor · w_j for class j, plus `label` for the label;
 /// `total` is their sum.
 struct ClassShares {
   double floor = 0.0;

@@ -1,6 +1,6 @@
-// Row by row, vectors along the row, which stays in the first-level cache between the passes.
-// Tasks of about 8192 elements; those of the gradient are whole blocks of rows, whose sums over the
-// rows are made on the way.
+// Row by row, vectors along the row, which stays in the first-level cache between the passes. Tasks
+// have about 8192 elements. Those of the gradient are whole blocks of rows, which are also summed
+// over the rows.
 #include "lacuna/framework/kernels/rowwise/norm.hpp"
 
 #include <algorithm>
@@ -154,7 +154,7 @@ void layer_norm_of_sum_reference(const NormShape& shape, double eps, const float
   reference::layer_norm(shape, eps, sum, weight, bias, y, mean, inverse_deviation);
 }
 
-// A block of rows by the reference, which knows their products one by one.
+// A block of rows by the reference, which returns their products one by one.
 void layer_norm_gradient_reference(const NormShape& shape, const NormGradient& g) {
   const int64_t n = shape.features, size = shape.rows * n;
   std::vector<float> product(static_cast<size_t>(size)), dx = product;

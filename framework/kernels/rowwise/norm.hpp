@@ -18,16 +18,16 @@ struct NormShape {
 void layer_norm(const NormShape& shape, double eps, const float* x, const float* weight,
                 const float* bias, float* y, float* mean, float* inverse_deviation);
 
-/// The same of x + added, which is written to `sum` on the way. `sum` may be one of the two.
+/// The same for x + added, which is also written to `sum`. `sum` may be one of the two.
 void layer_norm_of_sum(const NormShape& shape, double eps, const float* x, const float* added,
                        const float* weight, const float* bias, float* sum, float* y, float* mean,
                        float* inverse_deviation);
 
-/// Rows whose parts of the weight's and the bias's gradient are added up together.
+/// Number of rows whose parts of the weight's and the bias's gradient are summed together.
 inline constexpr int64_t kNormRows = 64;
 inline int64_t norm_row_blocks(int64_t rows) { return (rows + kNormRows - 1) / kNormRows; }
 
-/// What the gradient of a norm over the features is computed from, and what becomes of it.
+/// Inputs and outputs of the gradient of a norm over the features.
 struct NormGradient {
   const float* x = nullptr;
   const float* weight = nullptr;

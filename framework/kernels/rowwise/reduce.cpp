@@ -1,8 +1,8 @@
-// Row-major: a task adds up to 128 rows of up to 512 columns, four vectors of columns at a time in
-// registers; the sums of the row blocks are then added in double, in order. In batch slabs a task
-// takes some features of one slab after the other, as they lie in memory, with a vector of sums for
-// each feature: feature by feature, 256 bytes and a jump, was seven times slower from memory (AMD
-// Zen 4, [8320, 128]). Tasks of 32768 elements: starting a thread costs about as much as summing
+// Row-major: a task sums up to 128 rows of up to 512 columns, four vectors of columns at a time in
+// registers; the sums of the row blocks are then added in double, in order. In batch slabs, a task
+// sums some features over the slabs in the order of memory, with a vector of sums for each feature.
+// Feature by feature, with a jump every 256 bytes, was seven times slower from memory (AMD Zen 4,
+// [8320, 128]). Tasks have 32768 elements, because starting a thread costs about as much as summing
 // that many.
 #include "lacuna/framework/kernels/rowwise/reduce.hpp"
 
@@ -61,7 +61,7 @@ double sum_range(const float* x, int64_t count) {
 }
 
 // totals[c] += the sum of feature c in whole slabs, `stride` floats apart: in floats over 64 slabs
-// at a time, in double over those sums. The same part of the next slab is asked for on the way.
+// at a time, in double over those sums. Prefetches the same part of the next slab.
 void add_slabs(const float* x, int64_t slabs, int64_t stride, int64_t features, double* totals) {
   constexpr int64_t kSlabs = 64, kFeatures = 64;
   const Floats d;
@@ -127,7 +127,7 @@ void sum_row_blocks(const float* x, int64_t rows, int64_t columns, int64_t row_b
   });
 }
 
-// As the target's add_slabs.
+// Like add_slabs of an instruction set.
 void add_slabs_reference(const float* x, int64_t slabs, int64_t stride, int64_t features,
                          double* totals) {
   for (int64_t s = 0; s < slabs; ++s) {

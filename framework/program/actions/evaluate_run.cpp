@@ -85,7 +85,7 @@ void report_other_examples(const Config& run, const Dataset& train, const StateD
   if (before == train.size()) return;
   log_warning(fmt::format(
       "there are {} training examples next to the validation split, and the run was trained on {}: "
-      "the split is redrawn from other data, and may contain examples from the training",
+      "the split comes from other data, and may contain examples of the training",
       train.size(), before));
 }
 
@@ -138,8 +138,8 @@ std::vector<std::string> judge_changes(const EvaluateOptions& options, const Con
 void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
   if (has_same_vocabulary(data, format.tokenizer)) return;
   throw DataError(
-      "the data has another vocabulary than the model was trained with; to evaluate on another "
-      "text, leave the training data as it was and give the text as data.test");
+      "the data has another vocabulary than the model was trained with; to evaluate another text, "
+      "keep the training data and give the text as data.test");
 }
 
 // What the model knows of its training data.

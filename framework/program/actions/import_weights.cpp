@@ -19,8 +19,8 @@ std::string suggested_yaml(const std::string& file, const Tell& tell) {
       for (const std::string& line : suggested.found) tell("  " + line);
     }
     throw ConfigError(
-        fmt::format("no configuration can be made for '{}': {}. Write its layers with these names "
-                    "(docs/guides/models.md), and give the file as --config",
+        fmt::format("no configuration can be made for '{}': {}. Write a configuration whose layers "
+                    "have these names (docs/guides/models.md), and give it as --config",
                     file, suggested.reason));
   }
   if (tell) tell(file + ": " + suggested.what);

@@ -213,7 +213,7 @@ std::string layout_lines(const Experiment& experiment, const std::vector<Planned
         limits.compress_below.find({p.parameter, std::string(compressed.name()), p.lifetime});
     if (limit != limits.compress_below.end() && p.source != nullptr) {
       const LayoutChoice choice = choice_of(p, limits, compressed);
-      text += fmt::sprintf("; %s is faster up to a density of %.2g, in the end %s",
+      text += fmt::sprintf("; %s is faster up to a density of %.2g; at the end %s",
                            std::string(compressed.name()).c_str(), limit->second,
                            choice.reason.c_str());
     }
@@ -313,7 +313,7 @@ std::string text_of(const Experiment& e, const Foreseen& foreseen, const Planned
   if (!length_note.empty()) text += length_note + "\n";
   if (!is_timed) return text;
   if (!time.run) {
-    return text + "the time of a step was not measured: it may not fit the memory\n";
+    return text + "the time of a step was not measured, because it may not fit the memory\n";
   }
   for (const std::string& line : time_lines(*time.run, time.dense, time.less_arithmetic)) {
     text += line + "\n";

@@ -38,7 +38,7 @@ std::string choose_run_dir(const RunToPrepare& wanted, const Config& config) {
   if (run_dir && run_dir->empty()) throw ConfigError("the run folder's name is empty");
   if (run_dir) return *run_dir;
   if (wanted.config.path.empty()) {
-    throw ConfigError("the run needs a folder: give run_dir, in the configuration or beside it");
+    throw ConfigError("the run needs a folder: give --run-dir, or run_dir in the configuration");
   }
   return "runs/" + std::filesystem::path(wanted.config.path).stem().string();
 }
@@ -187,7 +187,9 @@ Resumption find_resumption(const RunToPrepare& wanted) {
   make_paths_absolute(config);  // which earlier versions did not
   start_logging(wanted, folder);
   if (overrides.size() < wanted.config.overrides.size()) {
-    log_info("train.seconds: the run has its number of steps from its beginning");
+    log_info(
+        "train.seconds: the run has its number of steps from its beginning; change train.steps "
+        "instead");
   }
   Config written = config.clone();
   const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();

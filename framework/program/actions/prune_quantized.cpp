@@ -19,7 +19,7 @@ QuantizeOptions options_of(const Experiment& e) {
   const QuantizeOptions options = QuantizeOptions::from_config(section);
   if (options.algorithm == QuantizeOptions::Algorithm::Qat) {
     section.get("algorithm")
-        .error("prune does not train; give gptq or nearest, and train the pruned run with qat");
+        .error("prune does not train: give gptq or nearest, and train the pruned run with qat");
   }
   if (options.smooth > 0.0) {
     section.get("smooth").error(

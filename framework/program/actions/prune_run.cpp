@@ -39,12 +39,12 @@ Config merged_config(const SourceRun& source, const Config& given,
     for (const std::string& assignment : assignments) {
       if (!assignment.starts_with("sparsity=")) continue;
       throw ConfigError("--set " + assignment +
-                        ": this takes the `sparsity` section away, which says what to prune and "
-                        "how; leave it out, or give sparsity={algorithm: wanda, sparsity: 0.5}");
+                        ": this takes the `sparsity` section away, which selects the method; leave "
+                        "it out, or give sparsity={algorithm: wanda, sparsity: 0.5}");
     }
     given.error(
-        "there is no `sparsity` section that says what to prune and how; give one of "
-        "magnitude, wanda, sparsegpt or admm (docs/guides/pruning.md)");
+        "there is no `sparsity` section; give one with magnitude, wanda, sparsegpt or admm "
+        "(docs/guides/pruning.md)");
   }
   return merge_sections(source, given, "prune");
 }
@@ -102,10 +102,10 @@ Config report_of(const SourceRun& source, const Experiment& e,
   Config rows = Config::list(), messages = Config::list();
   const std::vector<std::string> frozen = e.sparsity->frozen_choices(e.model->parameters());
   if (!frozen.empty()) {
-    messages.push_back(fmt::format(
-        "not pruned, because they are frozen: {}; let them train (`model.frozen`, `trainable`), or "
-        "leave them out of param_filter",
-        join(frozen, ", ")));
+    messages.push_back(
+        fmt::format("not pruned, because they are frozen: {}; unfreeze them (`model.frozen`, "
+                    "`trainable`), or exclude them by param_filter",
+                    join(frozen, ", ")));
   }
   for (const OneShotPruning* one : algorithms) {
     for (const MaskUpdate& update : one->pruned()) {
@@ -151,7 +151,7 @@ void fill_run(const RunFolder& folder, const Experiment& e, const std::string& s
               const Config& report, const PrunedInt8* int8) {
   log_to_file(folder.log_path());
   log_info_to_file(
-      fmt::format("pruned {}: {} of {} parameters are nonzeros", source, e.nnz(), e.numel()));
+      fmt::format("pruned {}: {} of {} parameters are nonzero", source, e.nnz(), e.numel()));
   for (const std::string& note : e.notes) log_info_to_file("init_from: " + note);
   log_info_to_file("\n" + table(report));
   for (const Config& message : report.at("messages").items()) log_warning(message.text());

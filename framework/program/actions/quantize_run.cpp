@@ -76,8 +76,8 @@ void take_section(const QuantizeRequest& request, Config& config) {
     given = request.config_path.empty() ? request.config.clone() : load_yaml(request.config_path);
     if (!given.is_map() || !given.has("quantize")) {
       given.error(
-          "there is no `quantize` section that says how; give quantize: {} for the "
-          "defaults (docs/guides/quantization.md)");
+          "there is no `quantize` section; give quantize: {} for the defaults "
+          "(docs/guides/quantization.md)");
     }
     for (const auto& [key, value] : given.entries()) {
       if (key == "quantize") continue;
@@ -147,7 +147,7 @@ void drop_float32(OpenedRun& run) {
     if (dynamic_cast<const BatchUser*>(module) == nullptr) continue;
     throw ConfigError(
         "--only int8: layer '" + module->path() + "' (" + std::string(module->type()) +
-        ") is folded into int8 weights, and needs the float32 ones; leave --only out");
+        ") is folded into int8 weights, and needs the float32 weights; leave --only out");
   }
   replace_model_state(run.checkpoint.state, model->state_dict());
   replace_model_state(run.checkpoint.state, without_float32(run.checkpoint.state));
@@ -176,9 +176,9 @@ std::vector<KnownGrid> known_grids(const OpenedRun& run, const QuantizeOptions& 
   const StateDict state = run.checkpoint.state.below("qat");
   if (state.empty()) {
     throw ConfigError(
-        "quantize.algorithm: qat trains on the grids of int8, and '" + run.path +
+        "quantize.algorithm: qat needs a run that has trained with it, and '" + run.path +
         "' has not: train with it first (lacuna train CONFIG --init-from RUN), then quantize that "
-        "run (with --last, where its best checkpoint came before qat began); or give gptq");
+        "run (with --last if its best checkpoint is from before qat began); or give gptq");
   }
   std::vector<KnownGrid> known;
   naming_file(run.path, [&] {

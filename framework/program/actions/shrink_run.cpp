@@ -57,8 +57,8 @@ void apply_shrink_options(Config& given, const ShrinkRequest& request) {
   if (request.threads) apply_overrides(given, {"train.threads=" + *request.threads});
   if (given.has("shrink")) return;
   throw ConfigError(
-      "shrink needs --to flops=F, or a CONFIG file whose section `shrink` says what to remove and "
-      "how (docs/guides/shrinking.md)");
+      "shrink needs --to flops=F, or a CONFIG file with a section `shrink` "
+      "(docs/guides/shrinking.md)");
 }
 
 // What cannot be asked for with a model that is made smaller.
@@ -69,12 +69,13 @@ void refuse_sections(const SourceRun& source, const Config& given, const Config&
   if (config.has("parametrization") && !config.get("parametrization").is_null()) {
     config.get("parametrization")
         .error(
-            "rates and first values by width are those of the whole model, and a smaller one would "
-            "get others; give parametrization: null in CONFIG, and the rates that it should have");
+            "learning rates depend on the width, so the smaller model would get others; give "
+            "parametrization: null in CONFIG, and the rates to use");
   }
   if (!source.checkpoint.state.below("quantized").empty()) {
-    throw ConfigError("'" + source.path +
-                      "' is quantized; shrink the run that it was made from, and quantize that");
+    throw ConfigError(
+        "'" + source.path +
+        "' is quantized; shrink the run that it was made from, and quantize the result");
   }
 }
 

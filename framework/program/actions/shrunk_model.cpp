@@ -92,8 +92,8 @@ void ShrunkModel::fit(const ShrinkOptions& options) {
       fold_constants(*from_.model, units_, kept_, calibration(options));
   if (without.empty()) return;
   messages_.push_back(
-      fmt::format("units that always gave the same value are removed with it, because there is no "
-                  "bias or batch normalization to take it after {}",
+      fmt::format("constant outputs of removed units are lost after {}, because the next layer has "
+                  "neither a bias nor a batch normalization",
                   join(without, ", ")));
 }
 
@@ -140,7 +140,7 @@ KeptUnits ShrunkModel::choose_within(const std::vector<int32_t>& order,
         "{} of {:g} cannot be met: {:.3g} is left where every layer keeps what "
         "keep_at_least ({:g}) asks for{}",
         to_string(options.budget), options.to, part(order.size()), options.keep_at_least,
-        options.layers.empty() ? "" : " and `layers` leaves the others as they are"));
+        options.layers.empty() ? "" : " and only `layers` are cut"));
   }
   KeptUnits kept = without_first(units_, order, *count);
   if (options.budget == ShrinkBudget::Time) after_.seconds = step_seconds(kept);
@@ -152,9 +152,8 @@ double ShrunkModel::step_seconds(const KeptUnits& kept) const {
   const std::optional<double> seconds = measure_step(*smaller, kTimedSeconds);
   if (seconds) return *seconds;
   throw ConfigError(
-      "a budget of time needs steps that can be timed, and the loss of this model is not finite, "
-      "or "
-      "its training does not fit the memory");
+      "a budget of time needs steps that can be timed, but the loss of this model is not finite, "
+      "or its training does not fit the memory");
 }
 
 std::unique_ptr<Experiment> ShrunkModel::build(const KeptUnits& kept) const {
@@ -173,15 +172,16 @@ void ShrunkModel::leave_out_finished_sparsity() {
   if (!removes_all_zeros(*from_.model, units_, kept_)) return;
   config_.set("sparsity", Config());
   messages_.push_back(
-      "all that was masked is removed, so the smaller run is dense: its section `sparsity` is left "
-      "out (give one to mask more)");
+      "all masked units are removed, so the smaller run is dense and has no section `sparsity` "
+      "(give one to mask more)");
 }
 
 std::string ShrunkModel::take_states(Experiment& smaller, const StateDict& saved) const {
   if (saved.empty()) return "the checkpoint has none";
   const auto& type = saved.get<std::string>("type");
   if (type != smaller.optimizer->type()) {
-    return fmt::format("they are of {}, the optimizer is {} now", type, smaller.optimizer->type());
+    return fmt::format("they belong to {}, and the optimizer is now {}", type,
+                       smaller.optimizer->type());
   }
   try {
     smaller.optimizer->load_state_dict(cut_optimizer_state(saved, *from_.model, units_, kept_));

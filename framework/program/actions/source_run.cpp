@@ -39,8 +39,8 @@ void keep_run_normalization(const SourceRun& source, Config& given_data) {
   if (given_data.has("normalize")) {
     if (given_data.get("normalize").is_scalar()) {
       log_warning(given_data.get("normalize").where() +
-                  ": inputs are normalized anew, by these examples, and not as those that the "
-                  "run's weights were trained on; leave normalize out to keep that");
+                  ": inputs are normalized anew, by the statistics of these examples instead of "
+                  "the run's; leave normalize out to keep the run's");
     }
     return;
   }
@@ -55,8 +55,8 @@ void keep_run_normalization(const SourceRun& source, Config& given_data) {
 SourceRun read_source_run(const std::string& given, bool last, const Tell& tell) {
   if (is_foreign_weights(given)) {
     if (!last) return {.path = given};
-    throw ConfigError("--last is for a run folder, of which it takes the last checkpoint; '" +
-                      given + "' is another tool's: leave --last out");
+    throw ConfigError("--last is for a run folder, and selects its last checkpoint; '" + given +
+                      "' is another tool's: leave --last out");
   }
   const CheckpointFile file = choose_checkpoint(given, last, tell);
   SourceRun source{.path = file.path(), .checkpoint = file.read()};
@@ -92,11 +92,10 @@ Config merge_sections(const SourceRun& source, const Config& given, const std::s
   config.erase("csr_up_to");  // measured for what the run had
   for (const char* section : {"model", "data", "optimizer"}) {
     if (config.has(section)) continue;
-    throw ConfigError(
-        fmt::format("{2} {0}: it holds weights without the configuration of a run, so `{1}` must "
-                    "be given too; or make a run of it first, with `lacuna import {0} "
-                    "--config CONFIG --out RUN`, and {2} RUN",
-                    source.path, section, command));
+    throw ConfigError(fmt::format(
+        "{2} {0}: it holds weights without the configuration of a run, so `{1}` must be given; or "
+        "first make a run of it with `lacuna import {0} --config CONFIG --out RUN`, and {2} RUN",
+        source.path, section, command));
   }
   return config;
 }
@@ -118,10 +117,10 @@ void report_moved_split(const SourceRun& source, const Config& config) {
   if (!source.config) return;
   const std::string key = changed_split_key(*source.config, config);
   if (key.empty()) return;
-  log_warning(fmt::format(
-      "{}: by another value than the run's ({}) examples that it was trained on are in the "
-      "validation split; leave that key out to keep the run's split",
-      config.peek(key).where(), source.config->peek(key).text()));
+  log_warning(
+      fmt::format("{}: with another value than the run's ({}), training examples are in the "
+                  "validation split; leave this key out to keep the run's split",
+                  config.peek(key).where(), source.config->peek(key).text()));
 }
 
 void report_changed_data(const SourceRun& source, const Config& given, const Experiment& e) {

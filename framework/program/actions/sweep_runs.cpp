@@ -220,7 +220,7 @@ class Sweep {
     ignored.insert(ignored.end(), keys_.begin(), keys_.end());
     const std::vector<std::string> lines = differences_in_words(load_yaml(path), config_, ignored);
     if (lines.empty()) return;
-    throw ConfigError("the runs in '" + request_.run_dir + "' are of other settings (" + path +
+    throw ConfigError("the runs in '" + request_.run_dir + "' have other settings (" + path +
                       "): " + join(lines, "; ") + "; give these, or another --run-dir");
   }
 
@@ -338,7 +338,7 @@ class Sweep {
       look_at_running();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    log_warning("stopped; the same command continues with the rest");
+    log_warning("stopped; repeat the command to continue");
     return signal;
   }
 

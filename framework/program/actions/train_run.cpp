@@ -16,8 +16,8 @@ class OneTraining {
   OneTraining() {
     if (is_running_.test_and_set()) {
       throw StateError(
-          "another training is running in this process; wait for its end, or train in a process of "
-          "its own");
+          "another training is running in this process; wait for its end, or train in a separate "
+          "process");
     }
   }
   ~OneTraining() {
@@ -56,7 +56,7 @@ TrainedRun train_run(const TrainRequest& request) {
     throw ConfigError("a new run needs a configuration");
   }
   if (request.change && !request.resume) {
-    throw ConfigError("a new run has nothing to change: a change needs a run that is resumed");
+    throw ConfigError("`change` needs a run that is resumed; a new run has nothing to change");
   }
   const OneTraining only;
   PreparedRun run = prepare_run({.config = request.config,

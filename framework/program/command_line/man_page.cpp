@@ -113,8 +113,8 @@ std::string man_page(const ProgramHelp& program) {
   for (const CommandHelp& command : program.commands) text += use_of(command) + "\n.br\n";
   text +=
       ".SH DESCRIPTION\nTrains neural networks whose weights are stored and multiplied sparse. A "
-      "YAML "
-      "file describes a run; a run writes a folder that the other commands take.\n.SH COMMANDS\n";
+      "YAML file describes a run; a run writes a folder, which is the input of the other "
+      "commands.\n.SH COMMANDS\n";
   for (const CommandHelp& command : program.commands) text += command_text(command);
   text += ".SH KEYS\nKeys of configurations, for " + bold("--set") + ":\n";
   for (const KeyHelp& key : program.keys) {

@@ -52,7 +52,7 @@ std::vector<MaskedLine> read_masked_lines(const std::vector<std::string>& paths,
                                           const InputFormat& format) {
   if (format.tokenizer == nullptr) {
     throw DataError(
-        "the model was trained on tokens without their vocabulary: there is none to read lines by");
+        "the model was trained on tokens without a vocabulary, so it cannot read lines of text");
   }
   const auto mask = data.get<std::string>("mask_token", "[MASK]");
   std::vector<MaskedLine> all;

@@ -43,8 +43,8 @@ std::string ParametrizationTable::text() const {
                          number("eps"), number("weight_decay"));
   }
   return table +
-         "parametrization: inputs, outputs and density over those of the base; factors of first "
-         "values, lr,\neps and weight decay\n";
+         "parametrization: inputs, outputs and density divided by those of the base; factors of "
+         "first values, lr,\neps and weight decay\n";
 }
 
 }  // namespace lacuna

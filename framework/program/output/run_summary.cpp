@@ -191,8 +191,7 @@ std::string sharing_in_words(const Experiment& e) {
   std::string text = processes == 1 ? "by one process" : fmt::format("by {} processes", processes);
   const bool is_local = e.train.batch_norm == NormBatch::Local && has_batch_norm(*e.model);
   if (e.train.reduction == Reduction::Fast) {
-    text +=
-        ", each in one pass (reduction: fast): other numbers of processes give other last digits";
+    text += ", each in one pass (reduction: fast); last digits depend on the number of processes";
   } else {
     text += fmt::format(", in {}", plural(e.parallel->shards(), "shard"));
     // Sums have another order than in a run without shards, and so other last digits.
@@ -261,9 +260,9 @@ std::vector<std::string> parameter_lines(const Experiment& e) {
                           parameter->pattern()->nnz(), parameter->pattern()->layout().name());
       for (const auto& [key, limit] : e.sparsity->compression().compress_below) {
         if (key.parameter != parameter->name()) continue;
-        line += fmt::format(
-            " ({}{})", limit_in_words(std::string(key.layout), limit),
-            key.lifetime == PatternLifetime::OneStep ? ", where it is for one step" : "");
+        line +=
+            fmt::format(" ({}{})", limit_in_words(std::string(key.layout), limit),
+                        key.lifetime == PatternLifetime::OneStep ? ", for masks of one step" : "");
       }
     }
     lines.push_back(line);

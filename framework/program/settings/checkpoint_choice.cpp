@@ -12,7 +12,7 @@ void require_run_for_last(const std::string& path, bool last) {
   std::error_code error;
   if (!last || !std::filesystem::exists(path, error)) return;  // opening it reports the latter
   if (std::filesystem::is_directory(path, error)) return;
-  throw ConfigError("--last is for a run folder, of which it takes the last checkpoint; '" + path +
+  throw ConfigError("--last is for a run folder, and selects its last checkpoint; '" + path +
                     "' is a file and is used itself: leave --last out, or give the run's folder");
 }
 

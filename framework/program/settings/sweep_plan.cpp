@@ -110,7 +110,7 @@ std::vector<Combination> all_combinations(const std::vector<SweepAxis>& axes) {
         longer.push_back(before);
         longer.back().push_back(setting);
       }
-      if (longer.size() > kMostRuns) throw ConfigError("--over: these are more than 100000 runs");
+      if (longer.size() > kMostRuns) throw ConfigError("--over: more than 100000 runs");
     }
     combinations = std::move(longer);
   }

@@ -114,7 +114,7 @@ std::string assignment(const std::string& key, const Config& value) {
 SweepAxis read_file(const std::string& path) {
   const Config file = load_yaml(path);
   if (!file.is_map() || file.entries().empty()) {
-    file.error("expected a map from names to settings, as `small: {model.0.out_features: 10}`");
+    file.error("expected a map from names to settings, as in `small: {model.0.out_features: 10}`");
   }
   SweepAxis axis{.text = path, .keys = {}, .settings = {}};
   for (const auto& [name, settings] : file.entries()) {
