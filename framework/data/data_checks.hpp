@@ -40,8 +40,8 @@ void report_label_gaps(const Config& data, std::span<const int64_t> labels, int6
 /// `num_classes` is the data's number of classes, unless it may choose. *Errors:* ConfigError.
 void require_number_of_classes(const Config& data, const Dataset& train);
 
-/// Examples that stand in the order of their classes lose whole classes by a limit: a warning names
-/// these. `staying` are the indices that are trained on. *Cost:* a look at each label.
+/// Examples in the order of their classes lose whole classes by a limit: a warning names these.
+/// `staying` are the indices that are trained on. *Cost:* a look at each label.
 void report_lost_classes(const Config& data, const Dataset& train,
                          std::span<const int64_t> staying);
 

@@ -27,7 +27,7 @@ std::vector<double> number_or_list(const Config& map, std::string_view key) {
   return {node.as<double>()};
 }
 
-// The normalization that `data` asks for, given the training examples that stay.
+// The normalization of `data`, given the remaining training examples.
 Normalization choose_normalization(const Config& data, const ArrayDataset& train,
                                    std::span<const int64_t> indices) {
   const Config node = data.get("normalize");
@@ -96,7 +96,7 @@ void measure_targets(const Examples& train, std::span<const int64_t> indices, Da
   }
 }
 
-// The scaling that `normalize_targets` states or asks for.
+// The scaling that `normalize_targets` gives or requests.
 void choose_target_scaling(const Config& node, const Examples& train,
                            std::span<const int64_t> indices, DataSplits& splits) {
   if (!node.is_map()) {

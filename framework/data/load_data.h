@@ -31,7 +31,7 @@ enum class Missing {
 struct DataSplits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;  ///< null: none was held out
-  std::shared_ptr<const Dataset> test;        ///< null: there is none
+  std::shared_ptr<const Dataset> test;        ///< null: no such split
   /// As applied to each ArrayDataset by load_data, for new inputs that are to be predicted.
   Normalization normalization;
   /// For the loader of the training split, and of no other.
@@ -163,7 +163,7 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 ///   images in units of pixels divided by 255).
 /// - `normalize_targets`: true | false | `{mean: m, std: s}`, whether regression's targets are
 ///   scaled to mean 0 and std 1 over the training examples that are not held out, each by itself.
-///   Results and predictions are told in the original unit. Default false.
+///   Results and predictions are in the original unit. Default false.
 /// - `augment`: a map of `crop`, `flip`, `cutout`, `mixup` and `rand_augment` (a map of
 ///   `operations`, default 2, and `magnitude`), see AugmentOptions. For images, mixup for all
 ///   inputs but tokens, and when training alone. Default: none.

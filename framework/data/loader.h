@@ -21,11 +21,11 @@ enum class Shuffle {
 };
 
 enum class LastBatch {
-  Keep,  ///< an epoch ends with the batch of what is left, which may be smaller
-  Drop,  ///< all batches are whole; what is left is not seen in this epoch
+  Keep,  ///< the last batch of an epoch has the remaining examples, and may be smaller
+  Drop,  ///< all batches are whole; the remaining examples are left out in this epoch
 };
 
-/// Batches that so many examples make.
+/// Number of batches of the given examples.
 inline int64_t count_batches(int64_t examples, int64_t batch_size, LastBatch last_batch) {
   return (examples + (last_batch == LastBatch::Keep ? batch_size - 1 : 0)) / batch_size;
 }

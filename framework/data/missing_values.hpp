@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// Puts these in the place of NaN, one for each feature. *Requires* float inputs.
+/// Replaces NaN by these, one for each feature. *Requires* float inputs.
 void fill_missing(const std::vector<double>& fill, Examples& examples);
 
 /// Fills in what is missing in all splits, by DataSplits::missing. What is measured

@@ -21,7 +21,7 @@
 namespace lacuna {
 namespace {
 
-// HDF5 would take an empty part for nothing at all and a dot for the group itself.
+// HDF5 would ignore an empty part, and read a dot as the group itself.
 void require_path(const std::string& name) {
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());

@@ -59,7 +59,7 @@ class CheckpointFile {
   /// The content. Types and values are returned exactly as they were written. *Errors:*
   /// CheckpointError. *Cost:* reads the file, the first time once more in a child process.
   Checkpoint read() const;
-  /// The configuration alone. *Errors:* CheckpointError.
+  /// Only the configuration. *Errors:* CheckpointError.
   std::string read_config() const;
 
  private:

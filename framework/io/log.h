@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// Details are what a run's log file holds, and the console shows when asked for more.
+/// Details are written to a run's log file, and to the console in verbose mode.
 enum class LogLevel { Detail, Info, Warning, Error, Off };
 
 /// Writes messages from `least` on to the standard error output, without time stamps; warnings and
@@ -18,14 +18,14 @@ void log_to_console(LogLevel least);
 /// written later is lost; the first time, the console reports it.
 void log_to_file(const std::string& path);
 
-/// Ends the file; the console goes on.
+/// Closes the file; the console continues.
 void stop_logging_to_file();
 /// Ends both.
 void stop_logging();
 
 void log_detail(std::string_view text);
 void log_info(std::string_view text);
-/// For the file alone: what the console shows in another form.
+/// Only for the file: lines that the console shows in another form.
 void log_info_to_file(std::string_view text);
 void log_warning(std::string_view text);
 void log_error(std::string_view text);

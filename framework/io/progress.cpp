@@ -59,7 +59,7 @@ std::string rounded(double value) {
                                               : fmt::format("{:.4g}", value);
 }
 
-// More digits where an epoch has thousands of steps, and a run a few epochs.
+// More digits if an epoch has thousands of steps, and a run few epochs.
 std::string epochs_in_words(double epochs) {
   return epochs < 9.9995 ? fmt::format("{:.3f}", epochs) : fmt::format("{:.2f}", epochs);
 }

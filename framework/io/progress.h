@@ -46,8 +46,8 @@ class Progress {
     if (Clock::now() - last_drawn_ < std::chrono::milliseconds(100)) return;
     draw(make_report());
   }
-  /// A report to keep: a line in the log. On the console stands one in each twentieth of the steps,
-  /// the others where details are asked for.
+  /// A permanent report: a line in the log. The console shows one in each twentieth of the steps,
+  /// and the others in verbose mode.
   void report(const ProgressReport& report);
   /// The same of an evaluation, in words.
   void report_evaluation(int64_t step, const std::string& text);

@@ -45,7 +45,7 @@ struct Source {
   place.error(message);
 }
 
-// How many lists and maps stand in each other, of which this is the outermost.
+// The depth of nested lists and maps below this one.
 size_t nesting_of(const Config& node) {
   if (!node.is_list() && !node.is_map()) return 0;
   size_t inside = 0;

@@ -17,7 +17,7 @@ namespace lacuna {
 /// expands to more than a million nodes.
 Config load_yaml(const std::string& path);
 
-/// Reads YAML from text as `load_yaml` does; `file_name` stands in positions and messages.
+/// Reads YAML from text as `load_yaml` does; `file_name` appears in positions and messages.
 Config parse_yaml(std::string_view text, const std::string& file_name);
 
 /// Applies "a.b.0=value": the value is read as YAML (a list or map too) and set in `root` under the

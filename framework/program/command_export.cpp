@@ -69,7 +69,7 @@ bool says_data(const std::vector<std::string>& overrides) {
 
 void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
 
-// A run needs data, which no weights tell.
+// A run needs data, which weights do not contain.
 int write_suggestion(const ImportCommand& command) {
   const std::string path = suggested_name(command.file);
   if (!command.out.empty()) {
@@ -101,7 +101,7 @@ int run_import(const ImportCommand& command) {
   if (command.out.empty()) {
     throw ConfigError("give the folder for the run: lacuna import FILE … --out RUN");
   }
-  // Of a configuration that is made from the file the output tells; of one that is given, notes.
+  // A configuration made from the file is described by the output, a given one by notes.
   const bool is_given = !command.config_path.empty();
   const ImportedRun imported =
       import_weights({.file = command.file,

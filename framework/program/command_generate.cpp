@@ -26,7 +26,7 @@
 namespace lacuna {
 namespace {
 
-// How much of the text can be shown: not the beginning of a character whose rest is not there yet.
+// The part of the text that can be shown: without the beginning of an incomplete character.
 size_t whole_characters(const std::string& text) {
   size_t begin = text.size();
   for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
@@ -84,8 +84,8 @@ class GrowingText {
   bool is_begun_;
 };
 
-// What a text without a beginning goes on from: the end of a line; of a vocabulary that has none,
-// as of words, the end of a sentence; or its first token that is no special one.
+// What a text without a prompt continues: a line break; if the vocabulary has none, such as words,
+// a full stop; else the first token of the vocabulary that is not special.
 int64_t before_a_text(const Tokenizer& tokenizer) {
   for (const char* end : {"\n", "."}) {
     if (const auto id = tokenizer.find(end)) return *id;

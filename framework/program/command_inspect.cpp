@@ -132,7 +132,7 @@ void print_rows(const char* title, const std::vector<Row>& rows) {
   }
 }
 
-// Names and what they are, in two columns.
+// Names and their descriptions, in two columns.
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 void print_lines(const Lines& lines) {

@@ -67,7 +67,7 @@ void add_threads(CLI::App& command, std::optional<int64_t>& threads) {
       ->transform(whole_number("a number of threads", 1, 100'000));
 }
 
-// Where a run, or a folder of runs, goes; or a file that is written.
+// The folder for a run or for runs; or the file to write.
 template <class Path>
 CLI::Option* add_run_dir(CLI::App& command, Path& path, const char* about) {
   return command.add_option("--run-dir,--out", path, about)->type_name("DIR");

@@ -46,7 +46,7 @@ void write_header(CsvWriter& writer, LossKind kind, int64_t columns) {
   }
 }
 
-// `files` are the examples', or none where there is no column of them.
+// `files` are those of the examples; empty without a column of files.
 void write_rows(CsvWriter& writer, const Tensor& outputs, LossKind kind,
                 std::span<const std::string> files) {
   const Tensor rows = reordered(outputs, Order::RowMajor);
@@ -115,7 +115,7 @@ class KnownAnswers {
   bool has_values_ = false;
 };
 
-// The inputs, the model, and what it was trained from are not to be lost.
+// The inputs, the model, and its training data must not be overwritten.
 void require_other_file(const PredictCommand& command, const std::string& checkpoint,
                         const Config& config) {
   if (command.out == kStandardOutput) return;
@@ -136,7 +136,7 @@ void name_files(const PredictCommand& command, std::vector<PredictInputs>& input
   }
 }
 
-// Where what is told of the predictions goes: not among them.
+// Where messages about the predictions go: not among the predictions.
 std::FILE* told_to(const PredictCommand& command) {
   return command.out == kStandardOutput ? stderr : stdout;
 }

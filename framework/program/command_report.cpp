@@ -79,7 +79,7 @@ void print_tables(const std::vector<RunData>& runs, const std::vector<RunResult>
   }
 }
 
-// What stands at --out is replaced only where it is a page as well.
+// A file at --out is replaced only if it is a page too.
 void require_page_or_nothing(const std::string& path) {
   std::error_code unknown;
   if (path == "-") throw ConfigError("--out: expected the name of a file");

@@ -28,7 +28,7 @@ std::vector<std::string> all_overrides(const TrainCommand& command) {
   return all;
 }
 
-// On the standard output: what came of the run, a line of it where little is wanted.
+// On the standard output: the result of the run, or one line of it with --quiet.
 void print_result(const Config& summary, const RunFolder& folder, NextUse next, bool quiet) {
   std::error_code missing;
   const bool has_best = std::filesystem::exists(folder.best_path(), missing);
@@ -42,7 +42,7 @@ void print_result(const Config& summary, const RunFolder& folder, NextUse next, 
   }
 }
 
-// A quiet run's lines go to the log file alone.
+// The lines of a quiet run go only to the log file.
 ProgressStyle progress_style(const TrainCommand& command) {
   return command.quiet ? ProgressStyle::Lines : default_progress_style();
 }
@@ -115,7 +115,7 @@ int train(const TrainCommand& command, const std::shared_ptr<Communicator>& job)
                       .progress = progress_style(command),
                       .job = job};
   if (command.init_from) wanted.init_from = first_weights(command);
-  std::unique_ptr<Verification> verification;  // the reference that --verify asks for
+  std::unique_ptr<Verification> verification;  // the reference of --verify
   wanted.when_built = [&](const Experiment& experiment,
                           const std::optional<CheckpointFile>& checkpoint) {
     if (command.verify_steps == 0) return;
@@ -129,7 +129,7 @@ int train(const TrainCommand& command, const std::shared_ptr<Communicator>& job)
 }  // namespace
 
 int run_train(const TrainCommand& command) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of our messages that goes away ends no run
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that closes our output does not end the run
   if (command.resume && command.init_from) {
     throw ConfigError(
         "--init-from cannot be used with --resume, because a resumed run has its own weights; "

@@ -44,7 +44,7 @@ struct TrainCommand {
   bool quiet = false;        ///< the result alone, warnings and errors
   bool verbose = false;      ///< on the console too what otherwise only the log file holds
   int64_t verify_steps = 0;  ///< steps to compare with a run in layout masked; 0: none
-  bool profile = false;      ///< where the time goes, as a table and in the run folder
+  bool profile = false;      ///< the time of layers, as a table and in the run folder
 };
 
 struct PlanCommand {
@@ -69,7 +69,7 @@ struct EvalCommand {
   std::string checkpoint;
   bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
   std::vector<std::string> overrides;
-  bool data_changed = false;  ///< evaluates although the data is not what it was in training
+  bool data_changed = false;  ///< evaluates even if the data has changed since training
   bool json = false;
 };
 
@@ -85,7 +85,7 @@ struct PredictCommand {
 struct GenerateCommand {
   std::string checkpoint;
   bool last = false;                  ///< as of EvalCommand
-  std::optional<std::string> prompt;  ///< none: what stands before a text
+  std::optional<std::string> prompt;  ///< none: begin a new line or sentence
   int64_t tokens = 200;
   double temperature = 1.0;
   int64_t top_k = 0;
@@ -103,7 +103,7 @@ struct ExportCommand {
   bool sparse = false;
   std::string only;  ///< of a quantized run: int8 or float32
   bool overwrite = false;
-  bool card = false;  ///< a model card, alone or in the folder of the format hf
+  bool card = false;  ///< a model card, as a file or in the folder of the format hf
 };
 
 struct ImportCommand {

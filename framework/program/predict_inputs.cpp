@@ -27,7 +27,7 @@ namespace {
 // As messages call it.
 std::string name_of_input(const std::string& path) { return path == "-" ? "standard input" : path; }
 
-// As data.dir takes them: what is not there is taken packed.
+// As for data.dir: a missing file is read from its .gz.
 std::string packed_or_not(const std::string& path) {
   std::error_code unknown;
   const bool is_packed =
@@ -72,7 +72,7 @@ SentenceColumns sentence_columns(const Config& data, const InputFormat& format) 
   return columns;
 }
 
-// What is cut off, and what looks like a label, is taken as it is and told.
+// Sentences that are cut off, and words that look like labels, are accepted and reported.
 class SentenceWarnings {
  public:
   SentenceWarnings(std::string path, int64_t max_length)

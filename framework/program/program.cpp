@@ -68,7 +68,7 @@ int run_program(int argc, char** argv) try {
   leave_job();
   stop_logging();
   return code;
-} catch (const std::bad_alloc&) {  // of what stands around the command
+} catch (const std::bad_alloc&) {  // outside of the command
   std::fputs("error: out of memory\n", stderr);
   return kRunError;
 }

@@ -20,7 +20,7 @@ inline constexpr double kVerifyRounding = 1e-5;
 /// blocks or groups): scores that are equal but for rounding are put in order by chance.
 inline constexpr double kVerifyTies = 1e-3;
 
-/// The largest differences between two models, and what they are relative to.
+/// The largest differences between two models, and the values that they are relative to.
 struct ModelDifferences {
   double loss = 0.0;
   double largest_loss = 0.0;
@@ -64,7 +64,7 @@ class Verification {
   Verification(const Config& config, int64_t steps,
                const std::optional<CheckpointFile>& checkpoint);
 
-  /// From now on the gradients of the run's steps are known, and what is rounding in them.
+  /// From now on, the gradients of the run's steps are known, and their rounding errors.
   void watch(Experiment& run);
   /// To be called after each step of the run. After the last of the steps to compare, or the first
   /// whose masks differ, it logs what was found. *Errors:* Error with what was found when that

@@ -59,7 +59,7 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   if (state.contains("best_loss")) best_loss_ = state.number("best_loss");
   if (state.contains("loss_to_beat")) loss_to_beat_ = state.number("loss_to_beat");
   if (options_) return;
-  // Where early stopping was taken off, nothing is counted, as if there had been none.
+  // If early stopping was removed, nothing is counted, as if it had never been set.
   evaluations_without_gain_ = 0;
   score_to_beat_.reset();
   loss_to_beat_ = kNoLoss;

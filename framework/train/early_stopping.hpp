@@ -19,12 +19,12 @@ class EarlyStopping {
   explicit EarlyStopping(std::optional<EarlyStoppingOptions> options = std::nullopt)
       : options_(options) {}
 
-  /// Takes the next score, of a model with so many nonzeros. Returns whether it is the best so far,
-  /// by however little; only what beats the last gain by more than `min_delta`, or has its score
-  /// and a loss that is lower by more than that, puts the stop off. Without a loss (NaN) an equal
-  /// score is no better one.
-  /// A model that has lost more than 1 % of the best one's nonzeros is judged again: what has been
-  /// pruned is not compared with what it was before.
+  /// Receives the next score, and the number of nonzeros of the model. Returns whether it is the
+  /// best so far, by however little; only what beats the last gain by more than `min_delta`, or
+  /// has its score and a loss that is lower by more than that, puts the stop off. Without a loss
+  /// (NaN) an equal score is no better one. A model that has lost more than 1 % of the best
+  /// one's nonzeros is judged again: what has been pruned is not compared with its earlier
+  /// state.
   bool judge(double score, int64_t nonzeros, double loss = kNoLoss);
   /// Whether `patience` scores in a row were no gain. Stays so.
   bool has_stopped() const { return has_stopped_; }

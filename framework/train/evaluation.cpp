@@ -111,7 +111,7 @@ class RegressionSums {
   std::vector<Column> columns_;
 };
 
-// What is counted in examples, in the order of `numbers_of`; regression's sums behind it.
+// The counts over examples, in the order of `numbers_of`; then the sums of regression.
 struct Counts {
   double loss = 0.0, weight = 0.0, correct = 0.0, in_largest = 0.0, examples = 0.0, answers = 0.0;
   RegressionSums regression;
@@ -228,7 +228,7 @@ Batch examples_from(const Dataset& data, int64_t first, int64_t end) {
                          : "a smaller train.eval_batch_size or model needs less"));
 }
 
-// What is certain is half of the estimate: a layer may give what it is given.
+// Only half of the estimate is certain: a layer may return its input.
 void require_fits(const ExamplePieces& pieces) {
   const auto there = static_cast<double>(total_memory());
   if (pieces.bytes / 2.0 <= there) return;

@@ -17,7 +17,7 @@ namespace lacuna {
 struct InputFormat {
   Shape example_shape;
   Normalization normalization;
-  std::vector<std::string> class_names = {};  ///< empty where the data has none
+  std::vector<std::string> class_names = {};  ///< empty if the data has none
   TokenizerPtr tokenizer = nullptr;           ///< null unless the inputs are tokens of text
   /// Of a table whose first line names the columns: those of the inputs, in the order of the
   /// features, and of the label or target.
@@ -25,7 +25,7 @@ struct InputFormat {
   std::string label_column = {};
   /// Of columns that are text: the names of their categories, each of which is a feature.
   std::map<std::string, std::vector<std::string>> categories = {};
-  /// What stands for inputs that are missing, a value for each feature; empty where none may be.
+  /// Replacements for missing inputs, a value for each feature; empty if none may be missing.
   std::vector<double> fill = {};
   /// What regression's targets were scaled by, a value for each output; empty where they were not.
   std::vector<double> target_mean = {}, target_std = {};

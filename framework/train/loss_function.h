@@ -1,4 +1,4 @@
-// LossFunction: what is minimized, and what counts as a right answer.
+// LossFunction: the function to minimize, and the answers that count as correct.
 #pragma once
 
 #include <cstdint>
@@ -117,7 +117,7 @@ class LossFunction {
   /// Whether the outputs are values, as near to the targets as can be.
   bool is_regression() const { return kind_ == Kind::MeanSquaredError; }
   /// What targets were divided by (data.normalize_targets), one for each output, or none: errors
-  /// are told in the targets' own unit.
+  /// are reported in the targets' own unit.
   const std::vector<double>& target_scale() const { return target_scale_; }
   void set_target_scale(std::vector<double> scale) { target_scale_ = std::move(scale); }
   /// Whether it is worth reporting how often the label is among the five largest outputs: with more
@@ -136,7 +136,7 @@ class LossFunction {
   /// example's own label is right, which has the larger share.
   int64_t count_correct(const Tensor& output, const Batch& batch) const;
 
-  /// Classes of which an example has one, as a label; 0 where it has none.
+  /// Number of classes of which an example has one as its label; 0 without labels.
   int64_t num_classes() const { return num_classes_; }
   /// The class that is predicted of each example. *Requires* num_classes() > 0.
   std::vector<int64_t> predicted_classes(const Tensor& output) const;

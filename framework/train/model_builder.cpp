@@ -41,7 +41,7 @@ class MisfitError : public ConfigError {
   throw MisfitError(node.where() + ": " + message);
 }
 
-// A layer whose keys can be read without marks, or defaults, on what is written.
+// A layer whose keys can be read without marking them or writing defaults.
 ModelLayer unmarked(const ModelLayer& layer) {
   ModelLayer copy = layer;
   copy.node = layer.node.clone();
@@ -60,7 +60,7 @@ class Builder {
     for (const auto& [name, definition] : define.entries()) types_.push_back(name);
   }
 
-  // Appends the layers to a group that is a chain; `feed` goes in and what comes out, comes out.
+  // Appends the layers to a sequential group; `feed` becomes the shape of its output.
   template <class Group>
   void add_chain(Group& group, const std::vector<ModelLayer>& layers, Feed& feed) {
     const ModelLayer* before = nullptr;
@@ -128,7 +128,7 @@ class Builder {
     return nullptr;
   }
 
-  // Or a template: its layers stand elsewhere, so an error names their owner.
+  // Or a template: its layers are written elsewhere, so an error names their owner.
   std::unique_ptr<Module> build_sequential(const ModelLayer& layer, Feed& feed) {
     const bool is_template = layer.type != "sequential";
     auto sequential = std::make_unique<Sequential>(
@@ -346,7 +346,7 @@ class Builder {
   LayerCheck check_;
 };
 
-// An error in what a preset has made is one in what it was given.
+// An error in the layers of a preset is an error in its keys.
 template <class Work>
 auto within(const ModelLayers& layers, const Work& work) -> decltype(work()) {
   try {

@@ -176,7 +176,7 @@ void require_known_sections(const Config& config) {
 }
 
 void require_known_keys(const Config& config, uint64_t seed) {
-  const Config tried = config.clone();  // what is tried here leaves no marks on what is read again
+  const Config tried = config.clone();  // attempts here do not mark keys that are read later
   const auto require = [&](const char* section, const auto& read) {
     const Config node = tried.get(section);
     if (!node.is_map()) return;
@@ -216,8 +216,8 @@ void require_learning_rates(const Config& optimizer, int64_t steps) {
   }
 }
 
-// A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at
-// its end trains nothing.
+// A rate that rises during the whole run may be intended; one that is still almost zero at its end
+// trains nothing.
 void warn_about_warmup(const Config& optimizer, int64_t steps) {
   const Config key = optimizer.get("warmup");
   if (key.is_null()) return;

@@ -41,7 +41,7 @@ struct WeightAverageOptions {
 
 /// What a language model writes at evaluations.
 struct SampleOptions {
-  std::string prompt;    ///< which it goes on with; not empty
+  std::string prompt;    ///< that it continues; not empty
   int64_t tokens = 100;  ///< how many follow, from 1 to 10,000
 };
 

@@ -38,10 +38,10 @@ class WeightAverage {
   WeightAverage(const WeightAverage&) = delete;
   WeightAverage& operator=(const WeightAverage&) = delete;
 
-  /// To be called after each step of the optimizer, which has done so many.
+  /// Must be called after each step of the optimizer, with its number of steps.
   void update(int64_t steps);
-  /// Until it is destroyed the parameters have the averages as their values; nothing changes where
-  /// averaging has not begun. In between nothing may change values or patterns.
+  /// Until it is destroyed, the parameters have the averages as their values; no effect before
+  /// averaging has begun. Values and patterns must not change meanwhile.
   std::unique_ptr<ShownAverage> show();
 
   /// The averages, under the parameters' names, as optimizer states are saved: in the parameter's

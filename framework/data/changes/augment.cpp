@@ -25,7 +25,7 @@ ImageSize image_size(const Shape& shape, int first = 0) {
 struct Change {
   int64_t down = 0, right = 0;  // pixel (y, x) comes from (y + down, x + right), before the mirror
   bool is_flipped = false;
-  int64_t top = 0, bottom = 0, left = 0, end = 0;  // what is covered: rows and columns from, to
+  int64_t top = 0, bottom = 0, left = 0, end = 0;  // covered rows and columns: from, to
 };
 
 // Beyond it all shares are near ½.

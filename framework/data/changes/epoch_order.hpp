@@ -25,7 +25,7 @@ struct OrderOptions {
 /// order), and then the batches are shuffled. Examples beyond the last whole batch are its last,
 /// smaller batch, as they were shuffled; so dropping that favours no length.
 ///
-/// With labels, an epoch has the draws of balanced_draws in the place of the examples.
+/// With labels, an epoch has the draws of balanced_draws instead of the examples.
 ///
 /// Beyond kMostInMemory examples without lengths and labels no order is held in memory: it is then
 /// a pseudorandom one, a ScatteredOrder.

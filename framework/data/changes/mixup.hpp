@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// What an example is mixed with, and its own share in what comes of it.
+/// The example with which another is mixed, and the first one's share of the mixture.
 struct Mixture {
   int64_t other = 0;       ///< an example
   float own_share = 1.0f;  ///< in [½, 1]

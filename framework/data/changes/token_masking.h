@@ -1,4 +1,4 @@
-// Tokens hidden from a masked language model, which is to tell what they were.
+// Tokens hidden from a masked language model, which must predict them.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace lacuna {
 /// The most fields that a line may have: each takes 32 bytes while its line is read.
 inline constexpr size_t kMostCsvFields = size_t{1} << 19;
 
-/// A field as it stands in the text, without its quotes; its position counts from 1, in bytes.
+/// A field of the text, without its quotes; its position counts from 1, in bytes.
 struct CsvField {
   std::string_view text;
   int64_t line = 0;

@@ -49,7 +49,7 @@ Bytes find_in_webp(Bytes webp) {
 
 // The same within the first Exif segment of a JPEG file.
 Bytes find_in_jpeg(Bytes jpeg) {
-  size_t at = 2;  // behind the start of the image
+  size_t at = 2;  // after the start of the image
   while (at + 4 <= jpeg.size() && jpeg[at] == 0xFF) {
     const uint8_t marker = jpeg[at + 1];
     if (marker == 0xFF) {  // padding

@@ -1,4 +1,4 @@
-// The decoders behind read_image: one for each library.
+// The decoders of read_image: one for each library.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace lacuna {
 namespace {
 
-// Weights are integers with this many bits behind the point: sums of 255 times them fit in 32 bits.
+// Weights are fixed-point numbers with this many fraction bits: sums of 255 times them fit 32 bits.
 constexpr int kWeightBits = 22;
 
 uint8_t rounded(int32_t sum) {

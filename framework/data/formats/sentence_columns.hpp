@@ -13,7 +13,7 @@
 
 namespace lacuna {
 
-/// Where sentences and labels stand in a file.
+/// The columns of sentences and labels in a file.
 struct SentenceColumns {
   /// Columns of a CSV file, one of them or two; without any, each line is a label, a space or tab,
   /// and a sentence. Without a header these are numbers from 0, negative ones from the end.
@@ -31,7 +31,7 @@ struct SentenceColumns {
 /// Reads `text_column` (a name, or two), `label_column`, `header`, `delimiter` and `class_names`.
 /// *Errors:* ConfigError where one of the first two is without the other, where a column is to be
 /// two things, on a name where there is no header, on a delimiter that is none, and on names of
-/// classes that cannot be told from each other.
+/// classes that cannot be distinguished.
 SentenceColumns read_sentence_columns(const Config& data, int64_t num_labels);
 
 /// The next record as names.

@@ -92,7 +92,7 @@ bool is_fast_text(std::string_view line) {
   return line.starts_with(kFastText) && gap != std::string_view::npos && line[gap] == ' ';
 }
 
-// Behind a number a space or tab; names may have spaces, where a tab is behind them.
+// A number is followed by a space or tab; names may contain spaces if a tab follows.
 size_t end_of_label(std::string_view line) {
   const size_t gap = line.find_first_of(" \t"), tab = line.find('\t');
   if (is_fast_text(line)) return gap;
@@ -149,7 +149,7 @@ void SentenceFile::find_columns(CsvRecords& records) {
     return;
   }
   if (width_ == 0) return;  // no examples at all
-  // Where labels may lack, there may be nothing but the sentences.
+  // If labels may be missing, there may be only sentences.
   has_labels_ = !columns_.label_may_lack || width_ != columns_.texts.size();
   for (size_t i = 0; i < columns_.texts.size(); ++i) {
     text_at_.push_back(has_labels_ ? column_at(path_, columns_.texts[i], width_) : i);

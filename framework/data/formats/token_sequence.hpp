@@ -29,7 +29,7 @@ double share_of(int64_t id, const TokenSequence& tokens, int64_t begin, int64_t 
 class TokensInMemory final : public TokenSequence {
  public:
   explicit TokensInMemory(int64_t vocabulary_size);
-  /// Makes room for so many in all. *Errors:* DataError where there is no memory for them.
+  /// Reserves memory for the given total. *Errors:* DataError where there is no memory for them.
   void reserve(int64_t count);
   void append(std::span<const int64_t> ids);
   int64_t size() const override;

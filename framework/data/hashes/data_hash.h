@@ -1,4 +1,4 @@
-// Hashes by which data is known again: by a run that goes on, by eval, and by processes that train
+// Hashes by which data is recognized: by a resumed run, by eval, and by processes that train
 // together.
 #pragma once
 

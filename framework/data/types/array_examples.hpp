@@ -37,7 +37,7 @@ class ArraySource {
   virtual std::vector<std::string> read_texts(const std::string& name) const = 0;
 };
 
-/// Where the channels of images stand.
+/// The position of the channels of images.
 enum class Channels { First, Last };
 /// Reads `channels`: first | last. *Errors:* ConfigError.
 Channels read_channels(const Config& data);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a data set's files are, and what stands before each image.
+// The files of a data set, and the bytes before each image.
 struct CifarFiles {
   const char* name;
   const char* folder;   // as it is unpacked
@@ -110,7 +110,7 @@ CifarFiles files_of(CifarKind kind) {
   return kind == CifarKind::Cifar10 ? cifar10_files() : cifar100_files();
 }
 
-// The label of a record that is asked for.
+// The requested label of a record.
 size_t label_of(const Config& data, CifarKind kind) {
   if (kind == CifarKind::Cifar10) return 0;
   const auto labels = data.get<std::string>("labels", "fine");

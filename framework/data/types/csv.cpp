@@ -81,8 +81,8 @@ std::vector<std::string> numbered_columns(const std::string& path, const CsvOpti
   return columns;
 }
 
-// The place of a column that is given by its name or its number; nothing where it is not there and
-// need not be.
+// The place of a column that is given by its name or its number; empty where it is missing and need
+// not be.
 std::optional<size_t> find_given(const std::string& path, const CsvOptions& options,
                                  const std::vector<std::string>& columns,
                                  const std::string& given) {
@@ -106,7 +106,7 @@ std::optional<size_t> find_given(const std::string& path, const CsvOptions& opti
   throw DataError(path + ": no column '" + given + "'; " + suggest_name(given, columns));
 }
 
-// What the columns are in addition to inputs as they stand.
+// Columns that are not inputs as they are.
 CsvRoles find_roles(const std::string& path, const CsvOptions& options,
                     const std::vector<std::string>& columns, int64_t label) {
   CsvRoles roles{.columns = columns, .input_of = {}, .label = label};
@@ -138,7 +138,7 @@ CsvRoles find_roles(const std::string& path, const CsvOptions& options,
   return roles;
 }
 
-// What predicts from columns of known names: each by its name, wherever it stands.
+// For prediction from columns of known names: each is found by its name, at any place.
 void match_columns(const std::string& path, const CsvColumns& wanted, CsvRoles& roles,
                    CsvTable& table) {
   const std::vector<std::string>& columns = roles.columns;

@@ -52,8 +52,8 @@ struct CsvOptions {
   /// the first one is no number and num_classes is 0; classes are then numbered by their names'
   /// order.
   std::vector<std::string> class_names = {};
-  /// Inputs are the columns of these names, wherever they stand; others are left out. The label is
-  /// read where its column is there, and label_column is not looked at. None: by position.
+  /// Inputs are the columns of these names, at any place; others are left out. The label is read
+  /// where its column is there, and label_column is not looked at. None: by position.
   std::optional<CsvColumns> wanted = std::nullopt;
   /// Columns that are no inputs: names, or numbers from 0 (negative: from the end), as those below.
   std::vector<std::string> dropped = {};
@@ -77,7 +77,7 @@ struct CsvTable {
   Examples examples;                        ///< float inputs of shape [features]
   int64_t label = -1;                       ///< the label's column, or −1
   std::vector<std::string> extra = {};      ///< with `wanted`: columns that are left out,
-  std::vector<std::string> reordered = {};  ///< and such that stand before one they should follow
+  std::vector<std::string> reordered = {};  ///< and those that come before one they should follow
   CsvCategories categories = {};  ///< of each column whose options name it, by the column's name
   std::vector<std::string> unknown = {};  ///< for each column with unknown categories: which
 };
@@ -99,7 +99,7 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
 bool is_table_name(std::string_view path);
 
 /// The inputs of a table, to predict from; "-" is the standard input. Warns of columns that are
-/// left out, or stand in another order than the wanted ones.
+/// left out, or are in another order than the wanted ones.
 Examples read_csv_inputs(const std::string& path, const CsvOptions& options);
 
 /// Keys of `data` (in addition to those of load_data):

@@ -137,7 +137,7 @@ void TableBuilder::number_names() {
   for (int64_t& label : examples.labels) label = label_of[static_cast<size_t>(label)];
 }
 
-// Fills in the features, of a column's own, that its codes stand for.
+// Fills in the features of a column that its codes represent.
 void TableBuilder::name_categories(const std::string& path, size_t column,
                                    std::vector<int64_t>& feature_of) {
   Categories& categories = categories_.at(column);

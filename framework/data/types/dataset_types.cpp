@@ -17,7 +17,7 @@
 namespace lacuna {
 namespace {
 
-// Examples that are made on the spot, as many as asked for.
+// Examples that are generated, as many as requested.
 DatasetType drawn_dataset(DataSplits (*load)(const Config&, uint64_t)) {
   DatasetType type{.load = load};
   type.split_keys.push_back("data.train_size");

@@ -19,7 +19,7 @@ namespace lacuna {
 
 inline constexpr int kGlyphDigits = 10;
 
-/// The random numbers of one example: uniform, in the order they are asked for.
+/// The random numbers of one example: uniform, in the order of the calls.
 class GlyphDraws {
  public:
   GlyphDraws(uint64_t seed, std::string_view split, int64_t index)

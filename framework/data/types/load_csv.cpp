@@ -173,7 +173,7 @@ void require_known_columns(const KnownData& known, const std::string& path,
       column_differences(known.columns, inputs)));
 }
 
-// An example in the place of the header is lost as one, and nothing else would tell.
+// An example in place of the header is lost as an example, and nothing else would show it.
 void report_numbers_for_names(const std::string& path, const std::vector<std::string>& columns) {
   std::vector<double> numbers;
   for (const std::string& name : columns) {

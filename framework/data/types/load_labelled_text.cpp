@@ -56,7 +56,7 @@ struct Reading {
   }
 };
 
-// A mask that is a token of the sentences could not be told from those that hide one.
+// A mask that is a token of the sentences could not be distinguished from hidden ones.
 void require_no_mask(const SentenceFile& file, const Dataset& sentences, int64_t mask_id,
                      const MaskKeys& keys) {
   constexpr int64_t kAtOnce = 256;
@@ -73,7 +73,7 @@ void require_no_mask(const SentenceFile& file, const Dataset& sentences, int64_t
   }
 }
 
-// The examples, tokens of them hidden where that is asked for.
+// The examples, with hidden tokens if that is requested.
 std::shared_ptr<const Dataset> dataset_of(SentenceFilePtr file, const Reading& reading,
                                           const TokenizerPtr& tokenizer, int64_t num_classes,
                                           const Config& data, uint64_t seed) {

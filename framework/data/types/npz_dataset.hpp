@@ -17,9 +17,9 @@ namespace lacuna {
 ///   "train_targets".
 /// - `test_inputs`, `test_targets`: the same for the test split. Both or neither; default: neither.
 /// - `task`, `num_classes`: see read_task.
-/// - `channels`: first | last, as of hdf5.
+/// - `channels`: first | last, as for hdf5.
 ///
-/// What the arrays may be is as of hdf5 (array_examples.hpp); text is NumPy's U and S. *Errors:*
+/// Arrays may be the same as for hdf5 (array_examples.hpp); text is NumPy's U and S. *Errors:*
 /// DataError with the file and the array. *Cost:* arrays are unpacked in memory.
 DataSplits load_npz(const Config& data, uint64_t seed);
 DatasetType npz_dataset();

@@ -1,4 +1,4 @@
-// The `synthetic` dataset: noisy class means of any width, computed when they are asked for.
+// The `synthetic` dataset: noisy class means of any width, computed when they are needed.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SyntheticOptions {
   int64_t features = 1024;      ///< in [1, 2^31)
   int64_t classes = 10;         ///< in [2, kMaxClasses]
   double informative = 0.1;     ///< features whose mean a class sets, as a fraction in (0, 1]
-  double noise = 1.0;           ///< standard deviation of what is added to the means; ≥ 0
+  double noise = 1.0;           ///< standard deviation of the noise on the means; ≥ 0
   int64_t size = 20000;         ///< number of examples, ≥ 1
   uint64_t seed = 0;            ///< of class means and examples
   std::string split = "train";  ///< examples of another split differ, class means do not

@@ -78,7 +78,7 @@ struct Tokens {
   int64_t vocabulary_size = 0;
   TokenizerPtr tokenizer;
   std::optional<MaskedWindows::Options> masking = std::nullopt;
-  std::optional<MaskKeys> mask = std::nullopt;  // as it was asked for
+  std::optional<MaskKeys> mask = std::nullopt;  // as requested
 };
 
 // Which of them are hidden, between [CLS] and [SEP] where there are both. A window must have room

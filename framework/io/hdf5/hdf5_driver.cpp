@@ -43,7 +43,7 @@ herr_t set_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
 }
 haddr_t get_end(const H5FD_t* file, H5FD_mem_t) { return own(file)->end; }
 
-// Behind the end there are zeros, as of the library's own drivers.
+// After the end there are zeros, as in the library's own drivers.
 herr_t read_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void* buffer) {
   char* bytes = static_cast<char*>(buffer);
   while (size > 0) {

@@ -83,9 +83,9 @@ class Hdf5File {
   /// Rank 0 for a scalar. *Errors:* DataError when there is no dataset of that name.
   Shape shape(std::string_view path) const;
   Hdf5Type type(std::string_view path) const;
-  /// Whether the elements are unsigned bytes, as of masks and of images that are not scaled yet.
+  /// Whether the elements are unsigned bytes, as in masks and images that are not scaled yet.
   bool is_uint8(std::string_view path) const;
-  /// Whether they are unsigned integers of 32 bits, as of column indices.
+  /// Whether they are unsigned integers of 32 bits, as for column indices.
   bool is_uint32(std::string_view path) const;
   /// Size of one element in the file.
   size_t element_bytes(std::string_view path) const;

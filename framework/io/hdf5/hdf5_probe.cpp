@@ -41,7 +41,7 @@ constexpr double kLeastSeconds = LACUNA_PROBE_SECONDS;
 constexpr double kLeastSeconds = 3.0;
 #endif
 
-// A file as it is now, and what it was found good for; nothing: for everything.
+// A file in its present state, and the purpose for which it is good; empty: all purposes.
 struct Found {
   dev_t device = 0;
   ino_t inode = 0;
@@ -158,7 +158,7 @@ class Pipe {
   }
   bool is_open() const { return ends_[0] >= 0; }
   int in() const { return ends_[1]; }
-  // Nothing where the child died.
+  // Empty if the child died.
   std::string words() const {
     std::string words(kMostWords + 1, '\0');
     const ssize_t count = ::read(ends_[0], words.data(), words.size());

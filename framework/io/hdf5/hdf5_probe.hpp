@@ -32,7 +32,7 @@ struct Hdf5Probe {
 /// reading the file twice.
 void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read);
 
-/// Seconds of computing for a file of so many bytes: 3, and 2 for each megabyte.
+/// Seconds of processor time for a file of this size: 3, and 2 for each megabyte.
 double probe_seconds(int64_t bytes);
 
 /// Says that the file at `path` is what this process has just written.

@@ -22,7 +22,7 @@
 namespace lacuna {
 namespace {
 
-// Appends a character in UTF-8, or returns false where it is none.
+// Appends a character in UTF-8, or returns false if it is not a character.
 bool append_utf8(uint32_t character, std::string& text) {
   if (character > 0x10ffff || (character >= 0xd800 && character < 0xe000)) return false;
   if (character < 0x80) {

@@ -64,7 +64,7 @@ class ArrayFile {
   std::vector<ArrayEntry> arrays_;
 };
 
-/// The format that a file's name tells, and of .onnx its first bytes.
+/// The format by a file's name, and for .onnx by its first bytes.
 enum class ArrayFormat {
   None,
   Safetensors,

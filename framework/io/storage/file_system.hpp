@@ -14,8 +14,8 @@ namespace lacuna {
 /// destructor removes the temporary file.
 class FileReplacement {
  public:
-  /// The temporary file stands next to `path`, as ".<name>.tmp-<process id>"; it is not made yet,
-  /// but one of that name is removed, and those of killed processes.
+  /// The temporary file is next to `path`, as ".<name>.tmp-<process id>"; it is not made yet, but
+  /// one of that name is removed, and those of killed processes.
   explicit FileReplacement(std::string path);
   FileReplacement(const FileReplacement&) = delete;
   FileReplacement& operator=(const FileReplacement&) = delete;
@@ -37,8 +37,8 @@ class FileReplacement {
 /// Without it the destructor removes what was written.
 class FolderReplacement {
  public:
-  /// The temporary folder stands next to `path`, as ".<name>.tmp-<process id>"; folders on the way
-  /// are made. Those of killed processes are removed, unless somebody holds a lock on them.
+  /// The temporary folder is next to `path`, as ".<name>.tmp-<process id>"; folders on the way are
+  /// made. Those of killed processes are removed, unless somebody holds a lock on them.
   explicit FolderReplacement(const std::string& path);
   FolderReplacement(const FolderReplacement&) = delete;
   FolderReplacement& operator=(const FolderReplacement&) = delete;
@@ -87,7 +87,7 @@ class JsonLines {
   /// Appends `value` in JSON and a line end. When that fails (a full disk), the part of the line
   /// that was written is taken back.
   void write(const Config& value);
-  /// Flushes what was written to the disk, so that it outlives a crash of the machine too.
+  /// Flushes the written bytes to the disk, so that they also survive a crash of the machine.
   void flush() const;
   /// Size of the file in bytes: where the next line begins.
   int64_t size() const { return size_; }

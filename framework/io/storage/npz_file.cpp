@@ -23,7 +23,7 @@ constexpr std::string_view kEnding = ".npy";
                               kind, problem));
 }
 
-// Of a file in which nothing is wrong but what it holds.
+// For an undamaged file with unusable contents.
 [[noreturn]] void refuse(const std::string& path, const UnreadElements& problem) {
   throw DataError(fmt::format("'{}' cannot be used: {}", path, problem.what()));
 }

@@ -70,7 +70,7 @@ class SafetensorsFile {
 void write_safetensors_arrays(const std::string& path, const std::vector<NamedArray>& arrays,
                               const std::map<std::string, std::string>& metadata = {
                                   {"format", "pt"}});
-/// The same of tensors alone.
+/// The same for tensors only.
 void write_safetensors(const std::string& path,
                        const std::vector<std::pair<std::string, Tensor>>& tensors,
                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}});

@@ -130,7 +130,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
  private:
   enum class Level { File, Tensors, Tensor, Metadata, Shape, Offsets, End };
 
-  // Messages and files end where one stands.
+  // Messages and files would end there.
   static void require_no_zero(const std::string& text) {
     if (text.find('\0') == std::string::npos) return;
     throw DataError(

@@ -61,7 +61,7 @@ class Inflater {
     }
     return done;
   }
-  // Whether nothing is left, neither to unpack nor packed.
+  // Whether no bytes are left, neither packed nor unpacked.
   bool ends_here(PackedBytes& packed) {
     std::byte more{};
     return read(packed, {&more, 1}) == 0 && stream_.avail_in == 0 && packed.left() == 0;

@@ -90,8 +90,7 @@ struct Int8Epilogue {
 void int8_product(const Int8Matrix& weight, const uint8_t* x, int64_t batch,
                   const Int8Epilogue& epilogue);
 
-/// Float32 slabs [batch, features] to bytes: round(v / scale) + zero, clamped; NaN becomes
-/// 0.
+/// Float32 slabs [batch, features] to bytes: round(v / scale) + zero, clamped; NaN becomes 0.
 void int8_quantize(const float* slabs, int64_t batch, int64_t features, const Int8Grid& grid,
                    uint8_t* bytes);
 

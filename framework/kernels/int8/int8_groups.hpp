@@ -9,8 +9,7 @@
 
 namespace lacuna::internal {
 
-/// Words of four weights, row by row. `quad` is the number of a word's four
-/// inputs.
+/// Words of four weights, row by row. `quad` is the number of a word's four inputs.
 struct Int8Groups {
   std::vector<int64_t> row_begin{0};
   std::vector<uint32_t> quad;

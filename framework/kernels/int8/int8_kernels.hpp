@@ -100,8 +100,7 @@ extern const Int8Kernels kAvx2Int8, kAvxVnniInt8, kAvx512VnniInt8;
 /// plain C++.
 const std::vector<const Int8Kernels*>& int8_kernels();
 
-/// Like the functions of int8.hpp, with given kernels; matrices are made for the same
-/// ones.
+/// Like the functions of int8.hpp, with given kernels; matrices are made for the same ones.
 Int8Matrix int8_matrix_for(const Int8Kernels& kernels, int64_t rows, int64_t columns,
                            std::span<const int64_t> row_begin, std::span<const uint32_t> column_of,
                            std::span<const int8_t> values);

@@ -18,9 +18,9 @@ class ChildProcess {
   ChildProcess(const std::vector<std::string>& program, const std::vector<std::string>& arguments,
                const std::string& output_path);
 
-  /// How it ended: its exit code, or minus a signal's number; nothing while it runs.
+  /// How it ended: its exit code, or minus a signal's number; empty while it runs.
   std::optional<int> ended();
-  /// Sends a signal, where it still runs.
+  /// Sends a signal if it still runs.
   void signal(int number) const;
 
  private:

@@ -15,8 +15,8 @@ namespace lacuna {
 struct ComparedRuns {
   std::vector<RunData> runs;
   std::vector<RunResult> results;         ///< of each run, in the same order
-  std::vector<std::string> remarks = {};  ///< what was passed over, or could not be read
-  std::string budget = {};                ///< in words, where runs are compared by one
+  std::vector<std::string> remarks = {};  ///< what was skipped, or could not be read
+  std::string budget = {};                ///< in words, if runs are compared by one
 };
 
 /// Reads the runs that the paths stand for (`find_runs`); `by`: as each was when all had as many

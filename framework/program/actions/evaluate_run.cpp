@@ -74,7 +74,7 @@ void require_same_split(const Config& run, const Config& now,
       given, key, value.is_null() ? "nothing" : value.text()));
 }
 
-// The same where the files are others: their number tells it of most.
+// The same if the files are others: in most cases, their number shows it.
 void report_other_examples(const Config& run, const Dataset& train, const StateDict& state) {
   const Config validation = run.peek("data.validation");
   const bool is_held_out = validation.is_number() && validation.as<double>() > 0.0;
@@ -134,7 +134,7 @@ std::vector<std::string> judge_changes(const EvaluateOptions& options, const Con
   return lines;
 }
 
-// A vocabulary that is made of the text is another one where the text is.
+// A vocabulary that is made from the text changes with the text.
 void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
   if (has_same_vocabulary(data, format.tokenizer)) return;
   throw DataError(

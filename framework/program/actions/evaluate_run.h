@@ -11,10 +11,10 @@
 namespace lacuna {
 
 struct EvaluateOptions {
-  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  bool last = false;  ///< the last checkpoint of a run folder, even if the best is kept
   /// "key=value" of the sections data, loss and train: the model stays as it is.
   std::vector<std::string> overrides = {};
-  bool data_changed = false;  ///< evaluates although the data is not what it was in training
+  bool data_changed = false;  ///< evaluates even if the data has changed since training
   Tell tell = nullptr;
 };
 

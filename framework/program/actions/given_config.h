@@ -9,12 +9,12 @@
 
 namespace lacuna {
 
-/// Takes lines for a person: what was found, chosen or left out. Null: nobody listens.
+/// Receives lines for a person: what was found, chosen or left out. Null: they are dropped.
 using Tell = std::function<void(const std::string& line)>;
 
 /// Where the configuration of an action comes from.
 struct GivenConfig {
-  Config tree = {};       ///< counts where `path` is empty; null: nothing is given
+  Config tree = {};       ///< used if `path` is empty; null: nothing is given
   std::string path = {};  ///< a YAML file; its relative paths may lead from its folder
   /// "key=value", with dotted keys and YAML values, as `lacuna --set` takes them.
   std::vector<std::string> overrides = {};

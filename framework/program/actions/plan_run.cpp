@@ -92,7 +92,7 @@ Config to_config(const PlannedParameter& p) {
   return entry;
 }
 
-// What of each split the vocabulary lacks, where it has an [UNK].
+// The part of each split that the vocabulary lacks, if it has an [UNK].
 std::vector<std::pair<std::string, double>> unknown_tokens(const Experiment& e) {
   std::vector<std::pair<std::string, double>> shares;
   const std::pair<const char*, const Dataset*> splits[] = {{"train", e.data.train.get()},
@@ -166,7 +166,7 @@ std::string parameter_table(const std::vector<PlannedParameter>& plan,
   return text;
 }
 
-// All that algorithms are in charge of together: what a distribution shares out.
+// All weights of the algorithms together: what a distribution distributes.
 std::string total_line(const std::vector<PlannedParameter>& plan) {
   int64_t numel = 0, initial = 0, last = 0, count = 0;
   for (const PlannedParameter& p : plan) {
@@ -229,7 +229,7 @@ Config quantized_products(const Experiment& experiment) {
   return planned_products(*experiment.model, QuantizeOptions::from_config(section));
 }
 
-// What the run takes, and a step of dense training; nothing where no time is given to measure it.
+// The time of the run, and of a step of dense training; empty if there is no time to measure it.
 struct PlannedTime {
   PlannedTime(Experiment& experiment, const ModelTable::Counts& counts, double seconds)
       : less_arithmetic(counts.training > 0.0 ? counts.dense.training / counts.training : 0.0) {

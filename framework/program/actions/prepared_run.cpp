@@ -43,7 +43,7 @@ std::string choose_run_dir(const RunToPrepare& wanted, const Config& config) {
   return "runs/" + std::filesystem::path(wanted.config.path).stem().string();
 }
 
-// Of several processes the first one alone has a console and a file.
+// Of several processes, only the first one has a console and a file.
 void start_logging(const RunToPrepare& wanted, const RunFolder& folder) {
   if (!is_first(wanted)) return;
   if (wanted.console) log_to_console(*wanted.console);
@@ -66,7 +66,7 @@ void describe(const Experiment& e) {
   }
 }
 
-// The lines about what was found next to the configuration wait for the log.
+// Lines about files found next to the configuration are kept until the log is open.
 Tell into(std::vector<std::string>& lines) {
   return [&lines](const std::string& line) { lines.push_back(line); };
 }
@@ -149,12 +149,12 @@ void record_changes(const RunFolder& folder, const std::vector<ConfigChange>& to
   write_changes(changes_path(folder), all);
 }
 
-// Where a run goes on: what its folder holds, and the configuration with what is changed now.
+// A resumed run: the contents of its folder, and the configuration with the present changes.
 struct Resumption {
   RunFolder folder;
   std::optional<CheckpointFile> checkpoint = {};
   Config config = {}, written = {};
-  Config before = {}, asked = {};       // the configuration as it was, and with what was asked for
+  Config before = {}, asked = {};       // the configuration before and after the requested changes
   std::vector<ConfigChange> told = {};  // changes.jsonl
   int64_t step = 0;
 };
@@ -167,7 +167,7 @@ std::vector<std::string> without_seconds(std::vector<std::string> overrides) {
   return overrides;
 }
 
-// Of several processes the first one alone looks.
+// Of several processes, only the first one looks.
 Resumption find_resumption(const RunToPrepare& wanted) {
   const std::vector<std::string> overrides = without_seconds(wanted.config.overrides);
   Config given = wanted.config.is_empty() ? Config::map() : read_given(wanted.config, nullptr);

@@ -1,4 +1,4 @@
-// What a pruning is asked for: by a configuration, or by options without one.
+// What to prune and how: from a configuration, or from options without one.
 #pragma once
 
 #include "lacuna/framework/config/config.h"
@@ -14,7 +14,7 @@ Config given_configuration(const PruneRequest& request);
 /// Applies --sparsity, --method, --set and --threads, in this order.
 void apply_prune_options(Config& given, const PruneRequest& request);
 
-/// Tells on one line what was chosen for a request without a configuration.
+/// One line about what was chosen for a request without a configuration.
 void report_choice(const PruneRequest& request, const Config& config);
 
 }  // namespace lacuna

@@ -92,7 +92,7 @@ std::vector<OneShotPruning*> require_one_shot(const Experiment& e) {
   return all;
 }
 
-// JSON has no infinity, which the error of a layer that gave nothing may be.
+// JSON has no infinity, which the error of a layer with zero outputs may be.
 Config finite(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Config(*value) : Config();
 }

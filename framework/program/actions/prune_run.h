@@ -13,13 +13,13 @@ namespace lacuna {
 struct PruneRequest {
   std::string checkpoint;        ///< a run folder, a checkpoint, or another tool's weights
   std::string config_path = {};  ///< may be empty with `config`, `sparsity` or overrides
-  Config config = {};            ///< the same as a tree; counts where there is no path
+  Config config = {};            ///< the same as a tree; used if there is no path
   std::optional<std::string> sparsity = {};  ///< short for the override sparsity.sparsity=…
   std::optional<std::string> method = {};    ///< short for sparsity.algorithm=…
   std::string run_dir;                       ///< the folder of the pruned run
   std::vector<std::string> overrides = {};   ///< "key=value", of the configuration that is given
   std::optional<std::string> threads = {};   ///< short for train.threads=…
-  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  bool last = false;  ///< the last checkpoint of a run folder, even if the best is kept
   Tell tell = nullptr;
 };
 

@@ -69,7 +69,7 @@ void require_new_folder(const std::string& path) {
   RunFolder::require_unused(path);
 }
 
-// The section, by the file, the run's own or --set alone. Everything else is the run's.
+// The section: of the file, of the run, or only of --set. Everything else is the run's.
 void take_section(const QuantizeRequest& request, Config& config) {
   Config given = Config::map();
   if (!request.config_path.empty() || !request.config.is_null()) {
@@ -170,7 +170,7 @@ std::vector<std::string> smooth(OpenedRun& run, const QuantizeOptions& options) 
   return messages;
 }
 
-// Of a run that was trained with qat, what it has found.
+// The grids of a run that was trained with qat.
 std::vector<KnownGrid> known_grids(const OpenedRun& run, const QuantizeOptions& options) {
   if (options.algorithm != QuantizeOptions::Algorithm::Qat) return {};
   const StateDict state = run.checkpoint.state.below("qat");

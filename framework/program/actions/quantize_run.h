@@ -1,4 +1,4 @@
-// A trained model brought to int8, in a run folder of its own: `lacuna quantize`.
+// Converts a trained model to int8, in a new run folder: `lacuna quantize`.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace lacuna {
 struct QuantizeRequest {
   std::string checkpoint;        ///< a run folder or a checkpoint
   std::string config_path = {};  ///< may be empty: `config`, the run's own section, or the defaults
-  Config config = {};            ///< the same as a tree; counts where there is no path
+  Config config = {};            ///< the same as a tree; used if there is no path
   std::string run_dir;           ///< the folder of the quantized run
   std::vector<std::string> overrides = {};  ///< "key=value", of the section `quantize`
   std::optional<std::string> threads = {};  ///< short for train.threads=…
-  bool last = false;      ///< of a run folder the last checkpoint, even where the best is kept
+  bool last = false;      ///< the last checkpoint of a run folder, even if the best is kept
   std::string only = {};  ///< "int8": without the float32 weights of the quantized layers
   Tell tell = nullptr;
 };

@@ -6,13 +6,13 @@
 
 namespace lacuna {
 
-/// The file, or a copy of the tree, before its overrides. What was found next to the file is told.
+/// The file, or a copy of the tree, before its overrides. Files found next to it are reported.
 /// *Errors:* ConfigError.
 Config read_given(const GivenConfig& given, const Tell& tell);
 
-/// Sets the number of threads (`train.threads`) and what happens where a layout lacks a product
-/// (`train.layout_fallback`), of which the log is told. To be called before the experiment is
-/// built, which measures layouts with these threads. *Errors:* ConfigError of the `train` section.
+/// Sets the number of threads (`train.threads`) and what happens if a layout lacks a product
+/// (`train.layout_fallback`), and logs both. Must be called before the experiment is built, which
+/// measures layouts with these threads. *Errors:* ConfigError of the `train` section.
 void apply_process_options(const Config& config);
 
 }  // namespace lacuna

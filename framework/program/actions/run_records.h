@@ -15,7 +15,7 @@ struct MetricColumns {
   /// By the events' keys, those of nested maps joined by dots ("sparsity.fc1.weight.actual"); NaN
   /// where an event has no such number.
   std::map<std::string, std::vector<double>> numbers = {};
-  std::map<std::string, std::vector<std::string>> texts = {};  ///< "" where an event has none
+  std::map<std::string, std::vector<std::string>> texts = {};  ///< "" if an event has none
 };
 
 /// metrics.jsonl by split: "train", "validation", "test", and "update", a row for each changed mask

@@ -61,7 +61,7 @@ void apply_shrink_options(Config& given, const ShrinkRequest& request) {
       "(docs/guides/shrinking.md)");
 }
 
-// What cannot be asked for with a model that is made smaller.
+// Settings that cannot be used with a model that is made smaller.
 void refuse_sections(const SourceRun& source, const Config& given, const Config& config) {
   if (source.config && given.has("model")) {
     given.get("model").error("the model is the run's; leave it out");
@@ -120,7 +120,7 @@ Config costs_of(const ShrunkModel& model) {
   return costs;
 }
 
-// Masks that were N:M or blocks, and are no longer where rows or columns are missing.
+// Masks that were N:M or blocks, and are not any more without the removed rows or columns.
 std::vector<std::string> lost_patterns(const Experiment& e) {
   std::vector<std::string> lines;
   if (e.sparsity == nullptr) return lines;

@@ -17,13 +17,13 @@ const std::vector<std::string>& shrink_methods();
 struct ShrinkRequest {
   std::string checkpoint;                   ///< a run folder or a checkpoint
   std::string config_path = {};             ///< may be empty with `config`, `method` or `to`
-  Config config = {};                       ///< the same as a tree; counts where there is no path
+  Config config = {};                       ///< the same as a tree; used if there is no path
   std::optional<std::string> method = {};   ///< short for shrink.method=…
   std::optional<std::string> to = {};       ///< short for shrink.to: "flops=0.5"
   std::string run_dir;                      ///< the folder of the smaller run
   std::vector<std::string> overrides = {};  ///< "key=value", of the configuration that is given
   std::optional<std::string> threads = {};  ///< short for train.threads=…
-  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  bool last = false;  ///< the last checkpoint of a run folder, even if the best is kept
   Tell tell = nullptr;
 };
 

@@ -82,7 +82,7 @@ CalibrationRun ShrunkModel::calibration(const ShrinkOptions& options) const {
   };
 }
 
-// What stays makes up for what goes.
+// The remaining units compensate for the removed ones.
 void ShrunkModel::fit(const ShrinkOptions& options) {
   if (options.method == ShrinkMethod::Error && options.least_squares) {
     fit_without_units(*from_.model, units_, kept_, calibration(options));

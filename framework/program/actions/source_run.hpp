@@ -44,7 +44,7 @@ void refuse_own_folder(const Config& given, const std::string& run_dir,
 /// Warns where loss and accuracy of the validation split are those of examples that were trained
 /// on.
 void report_moved_split(const SourceRun& source, const Config& config);
-/// Warns where data has changed that lies where it lay.
+/// Warns if data at an unchanged path has changed.
 void report_changed_data(const SourceRun& source, const Config& given, const Experiment& e);
 
 /// The model starts with the weights of the checkpoint, with their masks; `rename` and `skip` may
@@ -53,7 +53,7 @@ void start_from_source(Config& config, const Config& given, const std::string& p
                        const std::string& command);
 
 /// As `lacuna eval` has it of a checkpoint with this state; the test split is the one that counts,
-/// or the validation split where there is no test split. Null without both.
+/// or the validation split if there is no test split. Null without both.
 Config evaluation_of(const Experiment& e);
 
 /// A run at step 0, which `lacuna train --resume` trains.

@@ -191,7 +191,7 @@ class Sweep {
     ChildProcess process;
   };
 
-  // A key that a sweep goes through has no other value, and its runs have folders of their own.
+  // A key that a sweep varies has no other value, and its runs have their own folders.
   void refuse_key(const std::string& key) const {
     if (key == "run_dir") throw ConfigError("--over run_dir: the runs' folders are in --run-dir");
     for (const std::string& text : request_.overrides) {
@@ -201,7 +201,7 @@ class Sweep {
     }
   }
 
-  // What is written beside the runs is nothing that they are made from.
+  // What is written next to the runs is not a part of their configuration.
   void require_inputs_kept() const {
     std::vector<std::string> read = files_named_in(config_);
     if (!request_.config_path.empty()) read.push_back(request_.config_path);
@@ -306,7 +306,7 @@ class Sweep {
     }
   }
 
-  // What a run has printed is kept where it failed.
+  // The output of a run is kept if it failed.
   void take_end(size_t place, int code) {
     if (code == 0) {
       std::error_code ignored;
@@ -327,7 +327,7 @@ class Sweep {
                     log_path(place)));
   }
 
-  // Each signal is handed on, so that a second one ends the runs at once, as it would alone.
+  // Each signal is passed on, so that a second one ends the runs at once, as for a single run.
   int end_children() {
     const int signal = last_signal;
     int handed_on = 0;
@@ -363,7 +363,7 @@ class Sweep {
   SweepRequest request_;
   Config config_;
   std::string config_path_ = {};   // that the runs read
-  std::vector<std::string> keys_;  // that the sweep goes through
+  std::vector<std::string> keys_;  // that the sweep varies
   bool has_threads_ = false;
   std::vector<SweepRun> plan_;
   std::vector<Running> running_;

@@ -11,7 +11,7 @@ namespace lacuna {
 
 struct SweepRequest {
   std::string config_path;
-  Config config = {};  ///< the same as a tree; counts where there is no path
+  Config config = {};  ///< the same as a tree; used if there is no path
   /// "path=value,value,…", "path=log:LOW..HIGH" or a file of named settings, each
   /// (docs/reference/commands.md).
   std::vector<std::string> over = {};

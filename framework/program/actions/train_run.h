@@ -1,4 +1,4 @@
-// A configuration trained, or a run that goes on: `lacuna train`.
+// Trains a configuration, or continues a run: `lacuna train`.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ struct TrainRequest {
   GivenConfig config = {};
   /// Absent: the configuration's `run_dir`, else runs/NAME of the configuration's file.
   std::optional<std::string> run_dir = {};
-  bool resume = false;  ///< goes on with the run in the folder, from its newest checkpoint
+  bool resume = false;  ///< continues the run in the folder, from its newest checkpoint
   /// With `resume`: the optimizer may be changed, which is recorded, and data or a teacher that
   /// have changed are taken as they are.
   bool change = false;
-  /// Called before the first step, once everything is built; what it throws ends the run.
+  /// Called before the first step, once everything is built; an exception ends the run.
   std::function<void()> on_begin = nullptr;
   /// Called after each step, outside the time that is measured. false: the run writes a checkpoint
   /// and ends. What it throws ends the run without one.

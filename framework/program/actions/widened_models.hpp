@@ -17,7 +17,7 @@ struct WidenedModel {
   std::string widths;                  ///< "model.n_embd 288", …
   int64_t nonzeros = 0;                ///< in the end
   double flops = 0.0;                  ///< of an example, forward, with these
-  std::optional<double> step_seconds;  ///< measured; nothing where that may not fit the memory
+  std::optional<double> step_seconds;  ///< measured; empty if that may not fit the memory
 };
 
 /// Builds and measures all three for the configuration as it was written; none without `widen`.

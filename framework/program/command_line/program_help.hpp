@@ -17,7 +17,7 @@ struct KeyHelp {
 /// An option of a command, or a positional argument.
 struct OptionHelp {
   std::vector<std::string> names;  ///< "--out", "--run-dir"; of an argument one without dashes
-  std::string value;               ///< what stands for its value, as FILE; empty of a flag
+  std::string value;               ///< placeholder of its value, as FILE; empty: a flag
   std::string about;
   bool is_required = false;
   bool is_repeated = false;

@@ -26,7 +26,7 @@ std::string help_of(const CommandUse& use) {
   return fmt::format(" (lacuna {} --help tells more)", use.command);
 }
 
-// What stands for its value: "FILE", or the option's own name as "TOKENS".
+// The placeholder of its value: "FILE", or the option's name, as in "TOKENS".
 std::string value_of(const CommandOption& option) {
   if (option.value != "TEXT") return option.value;
   std::string name = option.name.substr(option.name.find_first_not_of('-'));
@@ -186,7 +186,7 @@ std::string usage_error(const CommandUse& use, const std::string& kind,
   const CommandOption* option = named_option(use, parser_words);
   if (kind == "ArgumentMismatch" && option != nullptr) return wrong_count(use, *option);
   if (kind == "ConversionError" && option != nullptr) return wrong_type(use, *option);
-  // CLI11 2.1 calls what is too much by the command's name.
+  // CLI11 2.1 names an extra argument by the command's name.
   const bool is_too_much = (kind == use.command || kind == "ExtrasError") && !use.unknown.empty();
   return is_too_much ? unexpected_argument(use, use.unknown.front()) : parser_words;
 }

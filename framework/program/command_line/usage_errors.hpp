@@ -9,7 +9,7 @@ namespace lacuna {
 /// An option of a command, or a positional argument, as a command line has it.
 struct CommandOption {
   std::string name;   ///< "--out"; of a positional argument without dashes
-  std::string value;  ///< what stands for its value, as FILE, or TEXT for any; empty of a flag
+  std::string value;  ///< placeholder of its value: FILE, or TEXT for any; empty: a flag
   std::string about;  ///< a sentence on it
   bool is_required = false;
   std::vector<std::string> given = {};  ///< its values
@@ -21,7 +21,7 @@ struct CommandOption {
 struct CommandUse {
   std::string command;
   std::vector<CommandOption> options;
-  std::vector<std::string> unknown = {};  ///< what nothing took
+  std::vector<std::string> unknown = {};  ///< arguments that no option accepts
 };
 
 /// The message of a mistake: which option, what it needs, the nearest name of one that does not

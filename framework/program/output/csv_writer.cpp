@@ -22,7 +22,7 @@ double sum_of_exp(const float* logits, int64_t classes, int64_t largest) {
   return sum;
 }
 
-// In quotes where it must be.
+// In quotes if necessary.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -84,7 +84,7 @@ int64_t fill_masks(Module& model, const std::vector<MaskedLine>& lines, const In
     const Shape shape{1, static_cast<int64_t>(text.ids.size())};
     batch.named.emplace("input_ids", IndexTensor(shape, text.ids));
     const Tensor logits = reordered(run_model(model, batch).value(), Order::RowMajor);
-    // A model may have rows that stand for no token, as where vocab_size was rounded up.
+    // A model may have rows without a token, for example if vocab_size was rounded up.
     const int64_t width = logits.shape().features(),
                   classes = std::min(width, format.tokenizer->vocabulary_size());
     ++line;

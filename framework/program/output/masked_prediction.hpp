@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-/// Whether the run of this configuration has learnt to tell hidden tokens.
+/// Whether the run of this configuration has learned to predict hidden tokens.
 bool is_masked_language_model(const Config& config);
 
 /// A line of text, as a model is given it.

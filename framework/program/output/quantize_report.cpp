@@ -33,7 +33,7 @@ int64_t groups_of(const Pattern& pattern) {
 }
 
 // Multiply-adds of float32 csr that take as long as a group in int8: measured with AVX512-VNNI and
-// AVX2 (bench_int8, 90 %), and of plain C++ beside csr with SSE4.
+// AVX2 (bench_int8, 90 %), and of plain C++ next to csr with SSE4.
 double group_cost() {
   const std::string kernels = int8_kernels_name();
   if (kernels == "plain") return 20.0;

@@ -40,7 +40,7 @@ std::string flops_in_words(double flops) {
   return in_units(flops, 1000.0, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"});
 }
 
-// As many digits as tell it from all and from nothing: "10.0 %", "0.00021 %".
+// With enough digits to differ from 0 and 100 %: "10.0 %", "0.00021 %".
 std::string percent(int64_t part, int64_t whole) {
   const double value =
       whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
@@ -57,7 +57,7 @@ double number(const Config& summary, const std::string& key) {
   return summary.required<double>(key);
 }
 
-// "accuracy 98.58 %, loss 0.0603" of a split; empty where the run has none.
+// "accuracy 98.58 %, loss 0.0603" of a split; empty if the run has none.
 std::string result_of(const Config& summary, const std::string& split) {
   if (!summary.has(split + "_loss")) return "";
   std::vector<std::string> parts;

@@ -73,11 +73,11 @@ std::string joined(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
 
-// Where `given` states another value than the run's (which holds defaults besides).
+// Where `given` has another value than the run's (which also contains defaults).
 void compare(const Config& run, const Config& given, const std::string& path,
              std::vector<Difference>& differences) {
   if (run == given) return;
-  // Weights that were measured stand in the run as a list (train/class_balance.hpp).
+  // The run contains computed weights as a list (train/class_balance.hpp).
   if (run.is_list() && given.is_scalar() && given.text() == "balanced") return;
   if (!have_same_form(run, given)) return differences.push_back({path, run, given});
   for (const auto& [key, value] : given.children()) {

@@ -9,9 +9,9 @@ namespace lacuna {
 
 /// How the columns of a table differ from those in training: in a sentence, or empty.
 struct ColumnDifference {
-  /// A name stands at another place, so that a model would read one column as another.
+  /// A name is at another place, so a model would read one column as another.
   std::string moved = {};
-  /// Only names differ, or there are other columns; no name stands at another place.
+  /// Only names differ, or there are other columns; no name is at another place.
   std::string renamed = {};
 };
 

@@ -40,7 +40,7 @@ std::string changed_split_key(const Config& run, const Config& now) {
     // What the type reads itself has a default of its own where it is absent.
     const bool is_own = key != "data.test" && !chooses(DatasetType().split_keys, key);
     if (is_own && now.peek(key).is_null()) continue;
-    // A file holds out nothing, and neither does 0.
+    // Neither a file nor 0 holds out examples.
     const bool may_be_file = key == "data.test" || key == "data.validation";
     const bool are_none = may_be_file && !is_above_0(before) && !is_above_0(after);
     if (!are_none && !(before == after)) return key;

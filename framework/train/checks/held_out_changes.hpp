@@ -15,8 +15,8 @@ namespace lacuna {
 /// marked as read. That files have changed is not seen.
 std::string changed_split_key(const Config& run, const Config& now);
 
-/// Whether `now` gives a file in the place of the part of the run's own text that was its test
-/// split: without that part the run's validation split would lie elsewhere.
+/// Whether `now` gives a file instead of the part of the run's own text that was its test split:
+/// without that part the run's validation split would lie elsewhere.
 bool replaces_own_test_split(const Config& run, const Config& now);
 
 }  // namespace lacuna

@@ -25,7 +25,7 @@ void require_output_fits(const Sequential& model, const ModelLayers& layers, con
                          const WantedOutput& wanted);
 
 /// Why a model's attention does not suit the labels of tokens: a token that sees the next one
-/// learns nothing by predicting it, and a hidden one is to be predicted from what stands on both
+/// learns nothing by predicting it, and a hidden one is to be predicted from the tokens on both
 /// sides.
 struct AttentionMisfit {
   std::string layer;  ///< full path
@@ -45,8 +45,8 @@ void require_lengths_fit(const Sequential& model, const ModelLayers& layers,
 /// most two examples; the values are drawn.
 void require_sentences_fit(Sequential& model, const ModelLayers& layers, const DataSplits& data);
 
-/// The values of all parameters, as they are stored, must fit in so many bytes: they are all drawn
-/// or read before the first step, and gradients and optimizer states come on top. Nothing is
+/// The values of all parameters, as they are stored, must fit in the given bytes: they are all
+/// drawn or read before the first step, and gradients and optimizer states come on top. Nothing is
 /// allocated. *Errors:* MemoryError at the layer of a parameter that alone does not fit, or at the
 /// model, with its largest parameter.
 void require_values_fit(Module& model, const ModelLayers& layers, int64_t memory);

@@ -37,14 +37,14 @@ struct RunOrigins {
   /// Of the whole state of a checkpoint; what it lacks is absent. *Errors:* CheckpointError.
   static RunOrigins from_state(const StateDict& whole);
 
-  /// What is not as in `saved`, each in a few words; nothing of what one of both does not know.
+  /// The differences from `saved`, in a few words each, without parts that one of both lacks.
   std::vector<std::string> changes_since(const RunOrigins& saved) const;
   /// A line for the log where `saved` has no hash of what there is; empty where it has all.
   std::string unknown_in(const RunOrigins& saved) const;
 };
 
-/// How a split differs from what it was, in a few words: "other training inputs"; empty where it
-/// does not, and where one of both is absent.
+/// How a split has changed, in a few words: "other training inputs"; empty where it does not, and
+/// where one of both is absent.
 std::string split_change(const SplitHashes& before, const SplitHashes& now, Split split);
 
 }  // namespace lacuna

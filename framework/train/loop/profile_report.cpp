@@ -53,7 +53,7 @@ std::string cell(double milliseconds) {
                               : fmt::format("{:.1f}", milliseconds);
 }
 
-// What has no column counts as other.
+// Work without a column counts as other.
 std::string row(const Profile& profile, const std::vector<Work>& columns, const std::string& name,
                 size_t width, const SecondsByKind& seconds) {
   std::string line = fmt::format("{:<{}}", name, width);

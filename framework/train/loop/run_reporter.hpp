@@ -1,4 +1,4 @@
-// RunReporter: what is written about a run: metrics, progress, log lines, the summary.
+// RunReporter writes about a run: metrics, progress, log lines, the summary.
 #pragma once
 
 #include <functional>
@@ -95,7 +95,7 @@ class RunReporter {
   std::string folder_;
   std::unique_ptr<JsonLines> metrics_;
   MaskRecorder masks_;
-  std::unique_ptr<TensorBoard> tensorboard_;  // null unless asked for
+  std::unique_ptr<TensorBoard> tensorboard_;  // null unless requested
   std::function<void(const Config& event)> watcher_;
   Progress progress_;
   Config summary_;

@@ -1,4 +1,4 @@
-// RunState: where a run stands, as its checkpoints hold it next to the experiment's own state.
+// RunState: the progress of a run, as its checkpoints store it next to the experiment's state.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct RunState {
   int64_t last_evaluated_step = -1;
   /// Whether the step's evaluation is still to be made: its checkpoint is saved first.
   bool evaluation_is_due = false;
-  std::optional<Evaluation> test = {}, validation = {};  ///< as of last_evaluated_step
+  std::optional<Evaluation> test = {}, validation = {};  ///< at last_evaluated_step
   /// None before the first evaluation, and of a run that a version without it began.
   std::optional<BestEvaluation> best = {};
   /// Floating-point operations of all steps (nn/module_rows.h); unknown of a run that a version

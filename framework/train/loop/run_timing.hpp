@@ -19,7 +19,7 @@ struct RunTime {
   double total() const { return training() + evaluations + checkpoints; }
 };
 
-/// Trains steps of an experiment for about so many seconds, evaluates a part of each split, and
+/// Trains steps of an experiment for about the given seconds, evaluates a part of each split, and
 /// writes a checkpoint into the folder of temporary files: what the run takes, by its plan. Where
 /// masks change, the algorithm is set to some of the steps on which they do, so that these are
 /// timed too, and with them the steps at other densities. The experiment has no further use.
@@ -29,7 +29,7 @@ struct RunTime {
 std::optional<RunTime> measure_run(Experiment& experiment, double seconds);
 
 /// The seconds of a step of an experiment, the mean over steps that take about so long in all.
-/// Nothing, as of `measure_run`.
+/// Empty in the same cases as `measure_run`.
 std::optional<double> measure_step(Experiment& experiment, double seconds);
 
 }  // namespace lacuna

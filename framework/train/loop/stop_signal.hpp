@@ -1,4 +1,4 @@
-// StopSignal: Ctrl-C, SIGTERM and the end of the terminal ask for a stop between two steps.
+// StopSignal: Ctrl-C, SIGTERM and the end of the terminal request a stop between two steps.
 #pragma once
 
 #include <csignal>

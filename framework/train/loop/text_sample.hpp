@@ -7,9 +7,9 @@
 
 namespace lacuna {
 
-/// The prompt and what the model, as it is evaluated, goes on with. The same draws each time, of a
-/// generator of their own: nothing of the run changes. *Requires* `train.sample`, which the
-/// experiment was checked for. *Errors:* DataError where a logit is NaN.
+/// The prompt and its continuation by the model that is evaluated. The draws are the same each
+/// time, from a separate generator, so the run does not change. *Requires* `train.sample`, which
+/// the experiment was checked for. *Errors:* DataError where a logit is NaN.
 std::string sample_text(const Experiment& experiment);
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// The loop; docs/development/training-step.md tells it line by line.
+// The training loop; docs/development/training-step.md explains it line by line.
 #include "lacuna/framework/train/loop/trainer.hpp"
 
 #include <fmt/core.h>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kAskedToStop = 1000;  // beyond the numbers of signals
 
-// For a run that goes on with another arithmetic than the one that has made its checkpoint.
+// For a run that is resumed with another arithmetic than that of its checkpoint.
 std::string arithmetic_notice(std::optional<int64_t> saved) {
   const std::string has =
       saved ? fmt::format("arithmetic revision {}", *saved) : "no arithmetic revision";
@@ -156,7 +156,7 @@ void Trainer::begin() {
   }
 }
 
-// And what to type where it may go on as it is.
+// And the command to type if it can be resumed unchanged.
 std::string Trainer::how_it_ended() const {
   const std::string at = fmt::format(" at step {}", state_.step);
   if (!state_.stopping.has_stopped()) return "the run has ended" + at;
@@ -249,7 +249,7 @@ RunEnd Trainer::finish() {
   const bool is_evaluated = state_.last_evaluated_step == state_.step;
   if (!is_evaluated) evaluate_splits();
   save();
-  // The summary of a run that had ended before tells of the process that trained it, and stays.
+  // The summary of a run that had already ended describes the process that trained it, and stays.
   const bool is_told = is_evaluated && !has_trained_ && folder_.has_summary();
   confusion_.write(state_.step, is_told ? "" : folder_.path());
   if (!is_told) reporter_->set_dense_step(time_dense_step());
@@ -269,7 +269,7 @@ std::optional<DenseStep> Trainer::time_dense_step() const {
 
 const Config& Trainer::summary() const { return reporter_->summary(); }
 
-// After a signal, or when a watcher has asked for it.
+// After a signal, or at the request of a watcher.
 RunEnd Trainer::interrupt() {
   reporter_->clear();
   save();

@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// Whether what a section leaves open is measured on this machine, or is what it is everywhere.
+/// Whether choices that a section leaves open are measured on this machine, or fixed.
 enum class Choice { Measured, Plain };
 
 /// Gives each conv2d of the model its algorithms: those that the section has for its path, as in

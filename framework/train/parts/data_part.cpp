@@ -31,7 +31,7 @@ void build_data(ExperimentBuild& b) {
       .inputs = data.columns, .label = data.label_column, .categories = data.categories};
 }
 
-// A prompt is continued by models that have learned what comes next.
+// Only models that predict the next token can continue a prompt.
 void check_sample(const Experiment& e) {
   const Config key = e.config.get("train").get("sample");
   const auto tokenizer = e.data.train->tokenizer();

@@ -1,4 +1,4 @@
-// The densities that `layout: auto` goes by, in a configuration (`csr_up_to`).
+// The densities by which `layout: auto` chooses, in a configuration (`csr_up_to`).
 #pragma once
 
 #include "lacuna/framework/config/config.h"

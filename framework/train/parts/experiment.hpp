@@ -26,10 +26,10 @@ struct RunOrigins;
 class Parametrization;
 class QuantizationAware;
 
-/// What a run that goes on does with data, or a teacher, that is not what it was trained with.
+/// What a resumed run does with data, or a teacher, that has changed since training.
 enum class ChangedOrigins {
   Refused,
-  Accepted,  ///< it goes on with what is there now, from the same step
+  Accepted,  ///< it continues with the present ones, from the same step
 };
 
 /// Everything that a training run works on. The members that others refer to come first, so that
@@ -39,7 +39,7 @@ struct Experiment {
   TrainOptions train;
   DataSplits data;
   std::unique_ptr<Loader> loader;  ///< over data.train
-  /// Hashes of the data and of the teacher, which a run that goes on must find again
+  /// Hashes of the data and of the teacher, which a resumed run must find again
   /// (train/checks/run_origins.hpp).
   std::shared_ptr<const RunOrigins> origins = {};
   std::unique_ptr<Sequential> model;
@@ -69,18 +69,18 @@ struct Experiment {
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
   int64_t total_steps() const;
-  /// Examples that so many steps from the start train on, those of each epoch counted again.
+  /// Examples trained on in the first steps, counted again in each epoch.
   int64_t examples_until(int64_t step) const;
   /// The sparsity algorithm's forecast for these steps; empty for dense training.
   /// *Errors:* ConfigError when that can only be a mistake.
   std::vector<PlannedParameter> plan() const;
 
-  /// Values, gradients, optimizer states and averages must fit in so many bytes; activations come
+  /// Values, gradients, optimizer states and averages must fit in the given bytes; activations come
   /// on top. *Errors:* MemoryError at the model.
   void require_training_fits(int64_t memory) const;
 
-  /// Writes the densities that `layout: auto` goes by into the configuration, those included that
-  /// planning found for later phases. *Requires* sparsity.
+  /// Writes the densities by which `layout: auto` chooses into the configuration, those included
+  /// that planning found for later phases. *Requires* sparsity.
   void write_layouts();
 
   /// The state of model, optimizer, sparsity, average and loader, the format of the inputs

@@ -36,7 +36,7 @@ struct ExperimentPart {
   Stage finish = none;  ///< what takes long: values, masks, measurements, trial batches
 };
 
-ExperimentPart data_part();             ///< datasets, and what they are known by again
+ExperimentPart data_part();             ///< datasets, and the hashes that identify them
 ExperimentPart loss_part();             ///< the loss and its teacher
 ExperimentPart model_part();            ///< layers, first values
 ExperimentPart optimizer_part();        ///< the optimizer, held against the length of the run

@@ -32,7 +32,7 @@ namespace lacuna {
 
 namespace {
 
-// The same ids and labels must stand for the same tokens and classes.
+// Ids and labels must mean the same tokens and classes.
 void require_same_names(const DataSplits& data, const StateDict& state) {
   if (!state.contains("data/example_shape")) return;
   const InputFormat saved = InputFormat::from_state(state.below("data"));
@@ -54,7 +54,7 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
   }
 }
 
-// Where a run stands in an epoch of other data after as many steps.
+// The position of a run in an epoch of other data after the same number of steps.
 StateDict moved_to_step(StateDict loader, const Experiment& e, int64_t step) {
   loader.set("dataset_size", e.loader->dataset().size());
   loader.set("epoch", step / e.steps_per_epoch());

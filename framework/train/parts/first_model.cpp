@@ -75,7 +75,7 @@ ModelCost cost_of(const ExperimentBuild& b, Config& config, bool sparse) {
   return cost;
 }
 
-// Where weights are loaded from; what is wrong with that is reported where they are loaded.
+// The source of loaded weights; errors of it are reported when they are loaded.
 std::string path_of(const Config& source) {
   const Config path = source.is_map() ? source.peek("path") : source;
   return path.is_scalar() ? path.text() : "";
@@ -89,7 +89,7 @@ bool is_foreign(const std::string& file) {
   }
 }
 
-// Of the run whose weights are loaded; nothing for what `save_model` wrote.
+// For the run whose weights are loaded; empty for files of `save_model`.
 std::optional<Config> model_of_run(const std::string& file) {
   try {
     const std::string text = find_checkpoint(file, KeptCheckpoint::Best).read_config();

@@ -26,7 +26,7 @@ void read_model(ExperimentBuild& b) {
   if (section.is_map() && section.has("widen")) read_widen(section);
 }
 
-// By `model.frozen`, beside what layers have frozen themselves.
+// By `model.frozen`, in addition to layers that freeze their own.
 void freeze_parameters(Module& model, const Config& section) {
   const Config frozen = section.is_map() ? section.get("frozen") : Config();
   if (!frozen.is_null()) {
@@ -98,7 +98,7 @@ void build_model(ExperimentBuild& b) {
   }
 }
 
-// A norm learns nothing from one value a channel.
+// A norm cannot learn from one value per channel.
 void check_model(ExperimentBuild& b) {
   const Experiment& e = b.e;
   const int64_t batch = e.train.batch_size;

@@ -95,7 +95,7 @@ class Outputs {
   std::string without_norm_;
 };
 
-// What comes out of a layer: features of the data, or so many inner ones.
+// The output of a layer: features of the data, or a number of inner ones.
 struct FeatureFlow {
   bool is_data = true;
   double width = 0.0;

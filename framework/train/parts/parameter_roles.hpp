@@ -12,8 +12,8 @@
 
 namespace lacuna {
 
-/// Where a parameter stands. Widths are those of a network's inner features; what the data and the
-/// classes determine is no width.
+/// The place of a parameter in the model. Widths are those of a network's inner features; what the
+/// data and the classes determine is no width.
 enum class ParameterRole {
   Input,     ///< weight of a layer that reads the data
   Hidden,    ///< weight of a layer from inner features to inner features

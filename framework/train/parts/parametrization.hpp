@@ -22,7 +22,7 @@ namespace lacuna {
 struct ParametrizationOptions {
   /// Which density of a weight counts for its rates.
   enum class Density { First, Present };
-  /// At which changes lr · weight_decay stays what it is.
+  /// Changes under which lr · weight_decay stays the same.
   enum class Decay {
     None,   ///< at none: weight decay is as written
     Width,  ///< of widths

@@ -121,7 +121,7 @@ class Widener {
         kWidest, options_.match == WidenOptions::Match::Flops ? "multiply-adds" : "parameters"));
   }
 
-  // The first width is so many units, and the others are as many times as wide.
+  // The first width in units; the others keep their ratio to it.
   int64_t widened(const Width& width, int64_t units) const {
     if (&width == &widths_.front()) return units * unit_;
     const double factor =

@@ -32,7 +32,7 @@ struct ModelCost {
   int64_t nnz = 0;
 };
 
-/// A width that was written, and what it became.
+/// A width as written, and its new value.
 struct WidthChange {
   std::string path;  ///< in the configuration
   int64_t written = 0, widened = 0;

@@ -32,7 +32,7 @@ class RunFolder::Lock {
  public:
   explicit Lock(const std::string& path)
       : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    // Where a file system knows no locks there is none.
+    // On a file system without locks, there is no lock.
     if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     if (errno != EWOULDBLOCK) return;
     ::close(descriptor_);

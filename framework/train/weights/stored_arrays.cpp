@@ -77,7 +77,7 @@ std::string conversion(const std::string& path) {
 
 [[noreturn]] void refuse_pickle(const std::string& path, std::string_view sign) {
   std::error_code error;
-  if (!fs::exists(path, error)) {  // reported first: there is nothing to convert
+  if (!fs::exists(path, error)) {  // reported first, since nothing can be converted
     throw CheckpointError(
         "cannot read '" + path + "': " +
         (error ? error : std::make_error_code(std::errc::no_such_file_or_directory)).message());
@@ -330,7 +330,7 @@ class StoredArrays final : public StoredValues {
 
   std::unique_ptr<ArrayFile> file_;
   std::map<std::string, size_t> places_;  // in the file, by name
-  std::map<std::string, Mask> masks_;     // by the name of what they mask
+  std::map<std::string, Mask> masks_;     // by the name of the masked array
   std::map<std::string, Csr> csr_;        // by the name that their arrays begin with
   std::map<std::string, Int8Places> int8_;
 };

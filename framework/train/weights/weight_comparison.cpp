@@ -147,7 +147,7 @@ void WeightComparison::find_left_over() {
   }
 }
 
-// A head that shares its weight in the model may stand in the file all the same.
+// A head that shares its weight in the model may still be in the file.
 void WeightComparison::compare_tied(const std::string& original, const std::string& owner) {
   const auto shared = in_file_.find(owner);
   if (shared == in_file_.end() || are_equal(original, shared->second)) return;
@@ -207,7 +207,7 @@ void WeightComparison::name_nearest() {
   }
 }
 
-// A rule that changes nothing is no mistake where everything fits (a prefix that is not there).
+// A rule without effect is not an error if everything fits (for example a missing prefix).
 void WeightComparison::refuse_differences() const {
   if (lines_.empty()) return;
   std::string text = fmt::format("the values in '{}' are of another model: {}", stored_.path(),

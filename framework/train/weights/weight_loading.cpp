@@ -1,4 +1,4 @@
-// From a comparison that found nothing to refuse to a model with the file's values.
+// Loads the file's values into a model, after a comparison without errors.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ const Layout& layout_of(const Parameter& parameter, const PatternShape& shape, i
   return has_csr && is_sparse ? csr_layout() : masked_layout();
 }
 
-// What multiplies by a weight of nothing but zeros gives nothing on: the file is rarely meant so.
+// A layer whose weight is all zeros passes nothing on: this is rarely intended.
 class EmptyWeights {
  public:
   void look_at(const Parameter& parameter, const Pattern& pattern, const StateDict& state) {
@@ -134,8 +134,8 @@ StateDict WeightComparison::read_values() const {
   return state;
 }
 
-// Set if the file, or what is asked for, makes a weight sparse; else null. A checkpoint's
-// parameters keep what they were saved in.
+// Set if the file, or the request, makes a weight sparse; else null. A checkpoint's parameters keep
+// what they were saved in.
 PatternPtr WeightComparison::pattern_of(const Parameter& parameter, const StateDict& state,
                                         LoadedWeights& loaded) const {
   const std::string& name = parameter.name();
@@ -168,7 +168,7 @@ PatternPtr WeightComparison::pattern_of(const Parameter& parameter, const StateD
   return Pattern::make(layout, parameter.shape(), found.mask);
 }
 
-// What was converted, in a line; empty where nothing was.
+// The conversions, in one line; empty without any.
 std::string WeightComparison::conversions() const {
   std::map<std::string, std::vector<std::string>> by_type;
   for (const std::string& name : wanted_) {
