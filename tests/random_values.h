@@ -1,6 +1,7 @@
 // Random arrays for tests: functions of their names.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,12 @@ namespace lacuna {
 inline std::vector<float> random_values(int64_t count, std::string_view name) {
   const CounterRng rng(3, name);
   std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 2.0f * rng.uniform(i) - 1.0f;
+  for (size_t i = 0; i < values.size(); i += 4) {
+    const auto words = rng.block(i / 4);
+    for (size_t k = i; k < std::min(i + 4, values.size()); ++k) {
+      values[k] = 2.0f * CounterRng::uniform_of(words[k - i]) - 1.0f;
+    }
+  }
   return values;
 }
 

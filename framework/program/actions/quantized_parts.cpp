@@ -54,6 +54,7 @@ void replace_model_state(StateDict& state, StateDict model) {
 double measure_rate(Module& model, const Dataset& data) {
   using Clock = std::chrono::steady_clock;
   constexpr double kSeconds = 0.3;
+  constexpr int kMostBatches = 200;  // of a small model; more of them tell nothing new
   const int64_t most =
       example_pieces(model, data.example_shape(), std::min<int64_t>(data.size(), 256)).examples;
   std::vector<int64_t> first(static_cast<size_t>(most));
@@ -63,7 +64,7 @@ double measure_rate(Module& model, const Dataset& data) {
   run_model(model, batch).value();  // which finds memory and caches as it can
   const auto begin = Clock::now();
   double seconds = 0.0, examples = 0.0;
-  while (seconds < kSeconds) {
+  for (int done = 0; done < kMostBatches && seconds < kSeconds; ++done) {
     run_model(model, batch).value();
     examples += static_cast<double>(first.size());
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -29,7 +29,7 @@ void keep_model_state(StateDict& state);
 void replace_model_state(StateDict& state, StateDict model);
 
 /// Examples that a model takes in a second, in batches of up to 256 that are run as an evaluation
-/// runs them, for a third of a second.
+/// runs them, for a third of a second or 200 batches.
 double measure_rate(Module& model, const Dataset& data);
 
 /// An evaluation of a model with `bytes` and `examples_per_second` (precision_result).

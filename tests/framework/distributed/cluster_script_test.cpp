@@ -60,6 +60,8 @@ class ClusterScript : public JobFixture {
                                   const std::vector<std::string>& more) const {
     ::setenv("MPIRUN", mpirun, 1);
     ::setenv("LACUNA", kProgram, 1);
+    // What is left of a job that lost a process has no second in which to end by itself.
+    ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 1);
     std::vector<std::string> words{
         "bash", std::string(kSourceFolder) + "/scripts/cluster.sh", "--wait", wait, "-np", "4"};
     words.insert(words.end(), kTakeTurns.begin(), kTakeTurns.end());
@@ -85,7 +87,9 @@ std::pair<pid_t, std::vector<pid_t>> job_of(pid_t script) {
 
 // At the start of a process, in training, while a checkpoint is written: whenever it falls.
 TEST_F(ClusterScript, TenKillsOfRandomProcessesEndInTheSameNumbers) {
-  const std::vector<std::string> more{"--set", "model.1.out_features=80"};
+  // The last kill falls on step 235, or a little later.
+  const std::vector<std::string> more{"--set", "model.1.out_features=80", "--set",
+                                      "train.steps=400"};
   ASSERT_EQ(run(0, "whole", more).code, 0);
   int kills = 0;
   ProcessOptions options;
@@ -112,7 +116,7 @@ TEST_F(ClusterScript, TenKillsOfRandomProcessesEndInTheSameNumbers) {
   EXPECT_EQ(kills, 10);
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(count_of(ended.err, "cluster: the job ended with code"), 10u) << ended.err;
-  EXPECT_THAT(different(600, "whole", "run"), testing::IsEmpty());
+  EXPECT_THAT(different(400, "whole", "run"), testing::IsEmpty());
   EXPECT_EQ(count_of(ended.err, "the configuration given"), 0u) << ended.err;
 }
 

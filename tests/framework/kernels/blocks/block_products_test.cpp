@@ -101,46 +101,50 @@ struct Problem {
   void expect_sums() const {
     std::vector<float> sums(static_cast<size_t>(rows), NAN);
     EXPECT_EQ(gradient(true, sums.data()), gradient(true));
+    const float* dy_at = dy.data();
     for (int64_t r = 0; r < rows; ++r) {
       double sum = 0.0;
-      for (int64_t b = 0; b < batch; ++b) sum += double{dy.data()[b * rows + r]};
+      for (int64_t b = 0; b < batch; ++b) sum += double{dy_at[b * rows + r]};
       ASSERT_NEAR(sums[static_cast<size_t>(r)], sum, 1e-4) << "row " << r;
     }
   }
 
   void expect_product(const Tensor& y, bool with_bias) const {
     std::vector<double> expected(static_cast<size_t>(batch * rows));
+    const float *found = y.data(), *x_at = x.data(), *value = values.data();
     for (int64_t b = 0; b < batch; ++b) {
       double* out = expected.data() + b * rows;
       for (int64_t r = 0; r < rows; ++r) out[r] = with_bias ? double{bias.data()[r]} : 0.0;
       for (size_t v = 0; v < row_of.size(); ++v) {
-        out[row_of[v]] += double{values.data()[v]} * x.data()[b * columns + column_of[v]];
+        out[row_of[v]] += double{value[v]} * x_at[b * columns + column_of[v]];
       }
     }
     for (int64_t i = 0; i < batch * rows; ++i) {
-      ASSERT_NEAR(y.data()[i], expected[static_cast<size_t>(i)], kTolerance) << i;
+      ASSERT_NEAR(found[i], expected[static_cast<size_t>(i)], kTolerance) << i;
     }
   }
   void expect_input_gradient(const Tensor& dx, const float* added = nullptr) const {
     std::vector<double> expected(static_cast<size_t>(batch * columns));
+    const float *found = dx.data(), *dy_at = dy.data(), *value = values.data();
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t c = 0; added != nullptr && c < columns; ++c) {
         expected[static_cast<size_t>(b * columns + c)] = added[c];
       }
       for (size_t v = 0; v < row_of.size(); ++v) {
         expected[static_cast<size_t>(b * columns + column_of[v])] +=
-            double{values.data()[v]} * dy.data()[b * rows + row_of[v]];
+            double{value[v]} * dy_at[b * rows + row_of[v]];
       }
     }
     for (int64_t i = 0; i < batch * columns; ++i) {
-      ASSERT_NEAR(dx.data()[i], expected[static_cast<size_t>(i)], kTolerance) << i;
+      ASSERT_NEAR(found[i], expected[static_cast<size_t>(i)], kTolerance) << i;
     }
   }
   void expect_gradient(const std::vector<float>& g, double start) const {
+    const float *dy_at = dy.data(), *x_at = x.data();
     for (size_t v = 0; v < row_of.size(); ++v) {
       double sum = start;
       for (int64_t b = 0; b < batch; ++b) {
-        sum += double{dy.data()[b * rows + row_of[v]]} * x.data()[b * columns + column_of[v]];
+        sum += double{dy_at[b * rows + row_of[v]]} * x_at[b * columns + column_of[v]];
       }
       ASSERT_NEAR(g[v], sum, kTolerance) << v;
     }

@@ -44,6 +44,7 @@ struct Case {
         dx_sums(static_cast<size_t>(x.numel())),
         dw_sums(weight.size()) {
     const Extent out = s.output(), stride = s.window.stride;
+    const float *x_at = x.data(), *dy_at = dy.data();
     for (int64_t i = 0; i < dy.numel(); ++i) {
       const int64_t column = i % out.width, row = i / out.width % out.height;
       const int64_t o = i / (out.width * out.height) % s.out_channels;
@@ -54,9 +55,9 @@ struct Case {
             ((example * s.in_channels + c) * s.image.height + row * stride.height) * s.image.width +
             column * stride.width;
         const auto element = static_cast<size_t>(o * s.in_channels + c);
-        sum += static_cast<double>(weight[element]) * x.data()[from];
-        dx_sums[static_cast<size_t>(from)] += static_cast<double>(weight[element]) * dy.data()[i];
-        dw_sums[element] += static_cast<double>(dy.data()[i]) * x.data()[from];
+        sum += static_cast<double>(weight[element]) * x_at[from];
+        dx_sums[static_cast<size_t>(from)] += static_cast<double>(weight[element]) * dy_at[i];
+        dw_sums[element] += static_cast<double>(dy_at[i]) * x_at[from];
       }
       y_sums.push_back(sum);
     }

@@ -120,11 +120,12 @@ TEST(SparseConvolution, ItsProductsAreThoseOfTheDefinition) {
       for (int64_t i = 0; i < dy.numel(); ++i) {
         y.push_back(bias[static_cast<size_t>(i / pixels % s.out_channels)]);
       }
+      const float *x_at = x.data(), *dy_at = dy.data();
       for_each_product(s, p, [&](int64_t element, int64_t in, int64_t out) {
         const double value = values[static_cast<size_t>(element)];
-        y[static_cast<size_t>(out)] += value * x.data()[in];
-        dx[static_cast<size_t>(in)] += value * dy.data()[out];
-        dw[static_cast<size_t>(element)] += static_cast<double>(dy.data()[out]) * x.data()[in];
+        y[static_cast<size_t>(out)] += value * x_at[in];
+        dx[static_cast<size_t>(in)] += value * dy_at[out];
+        dw[static_cast<size_t>(element)] += static_cast<double>(dy_at[out]) * x_at[in];
       });
       const Tensor x_slabs = x.to(Order::ImageSlabs), dy_slabs = dy.to(Order::ImageSlabs);
       EXPECT_LT(

@@ -40,8 +40,8 @@ struct Problem {
     elements = random_tensor(Shape{static_cast<int64_t>(column.size())}, "values");
     values = Tensor::empty(elements.shape());
     places = csr_canonical_places(stream, row_begin);
-    for (size_t v = 0; v < places.size(); ++v)
-      values.mutable_data()[v] = elements.data()[places[v]];
+    float* stored = values.mutable_data();
+    for (size_t v = 0; v < places.size(); ++v) stored[v] = elements.data()[places[v]];
   }
 
   Tensor product(const float* bias_data) const {
@@ -61,34 +61,36 @@ struct Problem {
   void expect_sums() const {
     std::vector<float> sums(static_cast<size_t>(rows), NAN);
     EXPECT_EQ(gradient(true, sums.data()), gradient(true));
+    const float* dy_at = dy.data();
     for (int64_t r = 0; r < rows; ++r) {
       double sum = 0.0;
-      for (int64_t b = 0; b < batch; ++b) sum += double{dy.data()[b * rows + r]};
+      for (int64_t b = 0; b < batch; ++b) sum += double{dy_at[b * rows + r]};
       ASSERT_NEAR(sums[static_cast<size_t>(r)], sum, 1e-4) << "row " << r;
     }
   }
 
   void expect_product(const Tensor& y, bool with_bias) const {
+    const float *found = y.data(), *x_at = x.data(), *element = elements.data();
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t r = 0; r < rows; ++r) {
         double sum = with_bias ? bias.data()[r] : 0.0;
         for (auto i = row_begin[static_cast<size_t>(r)]; i < row_begin[static_cast<size_t>(r) + 1];
              ++i) {
-          sum +=
-              double{elements.data()[i]} * x.data()[b * columns + column[static_cast<size_t>(i)]];
+          sum += double{element[i]} * x_at[b * columns + column[static_cast<size_t>(i)]];
         }
-        ASSERT_NEAR(y.data()[b * rows + r], sum, 2e-4) << "example " << b << ", row " << r;
+        ASSERT_NEAR(found[b * rows + r], sum, 2e-4) << "example " << b << ", row " << r;
       }
     }
   }
   void expect_gradient(const std::vector<float>& g, double start) const {
     int64_t row = 0;
     std::vector<double> expected(places.size());
+    const float *dy_at = dy.data(), *x_at = x.data();
     for (size_t i = 0; i < column.size(); ++i) {
       while (row_begin[static_cast<size_t>(row) + 1] <= static_cast<int64_t>(i)) ++row;
       double sum = start;
       for (int64_t b = 0; b < batch; ++b) {
-        sum += double{dy.data()[b * rows + row]} * x.data()[b * columns + column[i]];
+        sum += double{dy_at[b * rows + row]} * x_at[b * columns + column[i]];
       }
       expected[i] = sum;
     }

@@ -26,6 +26,7 @@ inline ConvolutionSums convolution_sums(const ConvolutionShape& s, const Tensor&
   const Window& w = s.window;
   const Extent out = s.output();
   const int64_t in_group = s.in_channels / s.groups, out_group = s.out_channels / s.groups;
+  const float *x_at = x.data(), *weight_at = weight.data(), *dy_at = dy.data();
   size_t to = 0;
   for (int64_t n = 0; n < s.batch; ++n) {
     for (int64_t o = 0; o < s.out_channels; ++o) {
@@ -41,7 +42,7 @@ inline ConvolutionSums convolution_sums(const ConvolutionShape& s, const Tensor&
             const auto from =
                 static_cast<size_t>((plane * s.image.height + row) * s.image.width + column);
             const auto at = static_cast<size_t>((o * in_group + i) * s.taps() + tap);
-            const double value = weight.data()[at], g = dy.data()[to], input = x.data()[from];
+            const double value = weight_at[at], g = dy_at[to], input = x_at[from];
             sums.y[to] += value * input;
             sums.dx[from] += value * g;
             sums.dw[at] += g * input;

@@ -26,9 +26,10 @@ ChannelStatistics expected_statistics(const Tensor& x) {
   const auto channels = static_cast<size_t>(x.shape()[1]);
   ChannelStatistics s{std::vector<double>(channels), std::vector<double>(channels)};
   const double n = static_cast<double>(x.numel()) / static_cast<double>(channels);
-  test::for_each_element(x.shape(), [&](size_t i, size_t c) { s.mean[c] += x.data()[i] / n; });
+  const float* x_at = x.data();
+  test::for_each_element(x.shape(), [&](size_t i, size_t c) { s.mean[c] += x_at[i] / n; });
   test::for_each_element(x.shape(), [&](size_t i, size_t c) {
-    const double distance = x.data()[i] - s.mean[c];
+    const double distance = x_at[i] - s.mean[c];
     s.variance[c] += distance * distance / n;
   });
   return s;
@@ -120,12 +121,13 @@ TEST(ChannelAffine, ScalesShiftsAddsAndRectifies) {
   for (const Shape& shape : test::image_shapes()) {
     const Tensor x = test::normal_tensor("x", shape), added = test::normal_tensor("added", shape);
     const std::vector<float> scale = by_channel(shape, "scale"), shift = by_channel(shape, "shift");
+    const float *x_at = x.data(), *added_at = added.data();
     for (const bool is_sum : {false, true}) {
       for (const Rectify rectify : {Rectify::No, Rectify::Yes}) {
         std::vector<double> expected(static_cast<size_t>(shape.numel()));
         test::for_each_element(shape, [&](size_t i, size_t c) {
-          const double y = static_cast<double>(scale[c]) * x.data()[i] + shift[c] +
-                           (is_sum ? added.data()[i] : 0.0f);
+          const double y =
+              static_cast<double>(scale[c]) * x_at[i] + shift[c] + (is_sum ? added_at[i] : 0.0f);
           expected[i] = rectify == Rectify::Yes ? std::max(y, 0.0) : y;
         });
         for (const Order order : test::kImageOrders) {
@@ -148,9 +150,10 @@ TEST(ChannelAffine, LargeImagesAreNoOthers) {
   const Shape shape{40, 18, 60, 61};
   const Tensor x = test::normal_tensor("x", shape);
   const std::vector<float> scale = by_channel(shape, "scale"), shift = by_channel(shape, "shift");
+  const float* x_at = x.data();
   std::vector<double> expected(static_cast<size_t>(shape.numel()));
   test::for_each_element(shape, [&](size_t i, size_t c) {
-    expected[i] = std::max(static_cast<double>(scale[c]) * x.data()[i] + shift[c], 0.0);
+    expected[i] = std::max(static_cast<double>(scale[c]) * x_at[i] + shift[c], 0.0);
   });
   for (const Order order : test::kImageOrders) {
     SCOPED_TRACE(to_string(order));
@@ -216,14 +219,15 @@ TEST(NormGradientSums, AreThoseOfTheFormulas) {
     Tensor y = test::normal_tensor("y", shape);
     y.mutable_data()[0] = 0.0f;  // no gradient there
     const std::vector<float> mean = by_channel(shape, "mean"), inverse = by_channel(shape, "1/d");
+    const float *x_at = x.data(), *y_at = y.data(), *dy_at = dy.data();
     for (const bool is_rectified : {false, true}) {
       const auto channels = static_cast<size_t>(shape[1]);
       std::vector<double> g(channels), gx(channels);
       test::for_each_element(shape, [&](size_t i, size_t c) {
-        if (is_rectified && y.data()[i] <= 0.0f) return;
-        g[c] += dy.data()[i];
-        gx[c] += static_cast<double>(dy.data()[i]) * (static_cast<double>(x.data()[i]) - mean[c]) *
-                 inverse[c];
+        if (is_rectified && y_at[i] <= 0.0f) return;
+        g[c] += dy_at[i];
+        gx[c] +=
+            static_cast<double>(dy_at[i]) * (static_cast<double>(x_at[i]) - mean[c]) * inverse[c];
       });
       for (const Order order : test::kImageOrders) {
         SCOPED_TRACE(name_of(shape, order));
@@ -245,12 +249,13 @@ TEST(ChannelAffineGradient, IsThatOfTheFormula) {
     y.mutable_data()[0] = 0.0f;
     const std::vector<float> a = by_channel(shape, "a"), b = by_channel(shape, "b"),
                              c = by_channel(shape, "c");
+    const float *x_at = x.data(), *y_at = y.data(), *dy_at = dy.data();
     for (const bool is_rectified : {false, true}) {
       const auto size = static_cast<size_t>(shape.numel());
       std::vector<double> dx(size), g(size);
       test::for_each_element(shape, [&](size_t i, size_t k) {
-        g[i] = is_rectified && y.data()[i] <= 0.0f ? 0.0f : dy.data()[i];
-        dx[i] = a[k] * g[i] + static_cast<double>(b[k]) * x.data()[i] + c[k];
+        g[i] = is_rectified && y_at[i] <= 0.0f ? 0.0f : dy_at[i];
+        dx[i] = a[k] * g[i] + static_cast<double>(b[k]) * x_at[i] + c[k];
       });
       for (const Order order : test::kImageOrders) {
         SCOPED_TRACE(name_of(shape, order));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,9 @@ inline std::vector<Shape> image_shapes() {
 /// Calls `visit(flat index, channel)` for each element in row-major order.
 template <class Visit>
 void for_each_element(const Shape& shape, const Visit& visit) {
-  const int64_t pixels = shape[2] * shape[3];
-  for (int64_t flat = 0; flat < shape.numel(); ++flat) {
-    visit(static_cast<size_t>(flat), static_cast<size_t>(flat / pixels % shape[1]));
+  const int64_t pixels = shape[2] * shape[3], channels = shape[1], count = shape.numel();
+  for (int64_t flat = 0; flat < count; ++flat) {
+    visit(static_cast<size_t>(flat), static_cast<size_t>(flat / pixels % channels));
   }
 }
 
@@ -87,10 +88,11 @@ inline bool has_zero_borders(const Tensor& images) {
   cleared.clear_padding();
   const ImageSlabs at(images.shape());
   const int64_t slab = at.slab_lines() * kImageSlabWidth;
-  for (int64_t i = 0; i < images.storage_size(); ++i) {
+  const std::span<const float> stored = images.storage(), zeroed = cleared.storage();
+  for (size_t place = 0; place < stored.size(); ++place) {
+    const auto i = static_cast<int64_t>(place);
     const bool exists = i / slab * kImageSlabWidth + i % kImageSlabWidth < at.batch;
-    const auto place = static_cast<size_t>(i);
-    const float found = images.storage()[place], kept = cleared.storage()[place];
+    const float found = stored[place], kept = zeroed[place];
     if (exists && found != kept && !std::isnan(kept)) return false;
   }
   return true;

@@ -69,31 +69,34 @@ struct Problem {
   void expect_sums() const {
     std::vector<float> sums(static_cast<size_t>(form.rows), NAN);
     EXPECT_EQ(gradient(10.0f, sums.data()), gradient(10.0f));
+    const float* dy_at = dy.data();
     for (int64_t r = 0; r < form.rows && form.columns > 0; ++r) {
       double sum = 0.0;
-      for (int64_t b = 0; b < batch; ++b) sum += double{dy.data()[b * form.rows + r]};
+      for (int64_t b = 0; b < batch; ++b) sum += double{dy_at[b * form.rows + r]};
       ASSERT_NEAR(sums[static_cast<size_t>(r)], sum, 1e-4) << "row " << r;
     }
   }
 
   void expect_product(const Tensor& y, bool with_bias) const {
+    const float *found = y.data(), *x_at = x.data(), *bias_at = bias.data();
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t r = 0; r < form.rows; ++r) {
-        double sum = with_bias ? double{bias.data()[r]} : 0.0;
+        double sum = with_bias ? double{bias_at[r]} : 0.0;
+        const double* row = dense.data() + r * form.columns;
         for (int64_t c = 0; c < form.columns; ++c) {
-          sum += dense[static_cast<size_t>(r * form.columns + c)] *
-                 double{x.data()[b * form.columns + c]};
+          sum += row[c] * double{x_at[b * form.columns + c]};
         }
-        ASSERT_NEAR(y.data()[b * form.rows + r], sum, 2e-4) << "example " << b << ", row " << r;
+        ASSERT_NEAR(found[b * form.rows + r], sum, 2e-4) << "example " << b << ", row " << r;
       }
     }
   }
   void expect_gradient(const std::vector<float>& g, double start) const {
     std::vector<double> expected(g.size());
+    const float *dy_at = dy.data(), *x_at = x.data();
     nm_for_each(matrix, [&](int64_t slot, int64_t r, int64_t c) {
       double sum = start;
       for (int64_t b = 0; b < batch; ++b) {
-        sum += double{dy.data()[b * form.rows + r]} * double{x.data()[b * form.columns + c]};
+        sum += double{dy_at[b * form.rows + r]} * double{x_at[b * form.columns + c]};
       }
       expected[static_cast<size_t>(slot)] = sum;
     });
