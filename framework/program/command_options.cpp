@@ -155,6 +155,11 @@ void add_shrink(CLI::App& app, Action& action) {
       ->type_name("METHOD");
   command->add_option("--to", c.to, "What is left: flops, parameters or time, as in flops=0.5")
       ->type_name("BUDGET");
+  command
+      ->add_option("--round-to", c.round_to,
+                   "Multiple at which the counts of channels and neurons are kept, or auto (the "
+                   "default), which suits the kernels")
+      ->type_name("N");
   add_run_dir(*command, c.run_dir, "Folder for the results")->required();
   add_set(*command, c.overrides);
   add_threads(*command, c.threads);
