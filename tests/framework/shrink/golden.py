@@ -53,8 +53,8 @@ def network(p, x):
     factor = p["bn.weight"] / np.sqrt(p["bn.running_var"] + 1e-5)
     y = (y - p["bn.running_mean"][None, :, None, None]) * factor[None, :, None, None]
     y = relu(y + p["bn.bias"][None, :, None, None])
-    inner = relu(convolution(y, p["block.inner.weight"], p["block.inner.bias"]))
-    y = relu(y + convolution(inner, p["block.outer.weight"], p["block.outer.bias"]))
+    inner = relu(convolution(y, p["inner.weight"], p["inner.bias"]))
+    y = relu(y + convolution(inner, p["outer.weight"], p["outer.bias"]))
     y = y.mean(axis=(2, 3))
     y = relu(y @ p["fc.weight"].T + p["fc.bias"])
     return y @ p["out.weight"].T + p["out.bias"]
@@ -76,25 +76,19 @@ LAYERS = """
 SIZE = 6  # of images
 # The groups of units: (parameter, dimension) of what computes them and of what reads them, and
 # of the biases that go with them.
+def group_of(units, gives, takes, others):
+    return {"units": units, "gives": gives, "takes": takes, "others": others}
+
+
 NETWORK_GROUPS = [
-    {
-        "units": 8,
-        "gives": [("stem.weight", 0), ("bn.weight", 0), ("block.outer.weight", 0)],
-        "takes": [("block.inner.weight", 1), ("fc.weight", 1)],
-        "others": ["bn.bias", "bn.running_mean", "bn.running_var", "block.outer.bias"],
-    },
-    {
-        "units": 12,
-        "gives": [("block.inner.weight", 0)],
-        "takes": [("block.outer.weight", 1)],
-        "others": ["block.inner.bias"],
-    },
-    {
-        "units": 10,
-        "gives": [("fc.weight", 0)],
-        "takes": [("out.weight", 1)],
-        "others": ["fc.bias"],
-    },
+    group_of(
+        8,
+        [("stem.weight", 0), ("bn.weight", 0), ("outer.weight", 0)],
+        [("inner.weight", 1), ("fc.weight", 1)],
+        ["bn.bias", "bn.running_mean", "bn.running_var", "outer.bias"],
+    ),
+    group_of(12, [("inner.weight", 0)], [("outer.weight", 1)], ["inner.bias"]),
+    group_of(10, [("fc.weight", 0)], [("out.weight", 1)], ["fc.bias"]),
 ]
 BUFFERS = ["bn.running_mean", "bn.running_var"]
 
@@ -199,10 +193,10 @@ def choices():
         "bn.bias": values(8, scale=0.3),
         "bn.running_mean": values(8, scale=0.2),
         "bn.running_var": values(8, scale=0.5, middle=1.0),
-        "block.inner.weight": values(12, 8, 3, 3, scale=0.2),
-        "block.inner.bias": values(12, scale=0.2),
-        "block.outer.weight": values(8, 12, 3, 3, scale=0.2),
-        "block.outer.bias": values(8, scale=0.2),
+        "inner.weight": values(12, 8, 3, 3, scale=0.2),
+        "inner.bias": values(12, scale=0.2),
+        "outer.weight": values(8, 12, 3, 3, scale=0.2),
+        "outer.bias": values(8, scale=0.2),
         "fc.weight": values(10, 8, scale=0.5),
         "fc.bias": values(10, scale=0.3, middle=0.6),
         "out.weight": values(3, 10, scale=0.6),
@@ -213,8 +207,8 @@ def choices():
     pixels = SIZE * SIZE
     uses = {
         "stem.weight": pixels,
-        "block.inner.weight": pixels,
-        "block.outer.weight": pixels,
+        "inner.weight": pixels,
+        "outer.weight": pixels,
         "fc.weight": 1,
         "out.weight": 1,
     }
@@ -288,18 +282,8 @@ def main():
 
 
 MLP_GROUPS = [
-    {
-        "units": 12,
-        "gives": [("fc1.weight", 0)],
-        "takes": [("fc2.weight", 1)],
-        "others": ["fc1.bias"],
-    },
-    {
-        "units": 10,
-        "gives": [("fc2.weight", 0)],
-        "takes": [("fc3.weight", 1)],
-        "others": ["fc2.bias"],
-    },
+    group_of(12, [("fc1.weight", 0)], [("fc2.weight", 1)], ["fc1.bias"]),
+    group_of(10, [("fc2.weight", 0)], [("fc3.weight", 1)], ["fc2.bias"]),
 ]
 STEPS, LAST_UPDATE, RATE = 10, 8, 0.25
 
