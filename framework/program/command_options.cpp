@@ -160,6 +160,11 @@ void add_shrink(CLI::App& app, Action& action) {
       ->add_option("--to", c.to,
                    "Fraction that remains of flops, parameters or time, as in flops=0.5")
       ->type_name("BUDGET");
+  command
+      ->add_option("--round-to", c.round_to,
+                   "Multiple at which the counts of channels and neurons are kept, or auto (the "
+                   "default), which suits the kernels")
+      ->type_name("N");
   add_run_dir(*command, c.run_dir, "Folder for the results")->required();
   add_set(*command, c.overrides);
   add_threads(*command, c.threads);

@@ -61,6 +61,15 @@ void read_unit_choice(const Config& section, ShrinkOptions& options) {
   }
 }
 
+Rounding Rounding::from_config(const Config& round_to) {
+  if (round_to.is_scalar() && round_to.text() == "auto") return automatic();
+  const std::string expected = "auto, or a positive integer";
+  if (!round_to.is_number()) round_to.fail(expected);
+  const auto multiple = round_to.as<int64_t>();
+  if (multiple < 1) round_to.fail(expected);
+  return {.multiple = multiple};
+}
+
 ShrinkOptions ShrinkOptions::from_config(const Config& section) {
   if (!section.is_map()) section.fail("a map with `method` and `to`");
   ShrinkOptions options;
@@ -75,6 +84,14 @@ ShrinkOptions ShrinkOptions::from_config(const Config& section) {
     options.to = target.left;
   }
   read_unit_choice(section, options);
+  if (const Config given = section.get("round_to"); options.method == ShrinkMethod::Dead) {
+    if (!given.is_null()) given.error("method dead removes all that is dead; leave it out");
+  } else if (given.is_null()) {
+    section.get<std::string>("round_to", "auto");  // recorded
+    options.round_to = Rounding::automatic();
+  } else {
+    options.round_to = Rounding::from_config(given);
+  }
   if (options.method == ShrinkMethod::Error) {
     options.least_squares = section.get("least_squares", true);
   }

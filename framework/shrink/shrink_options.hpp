@@ -1,6 +1,7 @@
 // What is to be removed of a model: the section `shrink`.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,23 @@ enum class ShrinkShares {
 enum class ShrinkBudget { Flops, Parameters, Time };
 const char* to_string(ShrinkBudget budget);
 
+/// Multiples at which the counts of units are kept.
+struct Rounding {
+  int64_t multiple = 1;
+  /// Each group has a multiple of its own, `multiple` at most: 16 for channels of convolutions, in
+  /// whose blocks dense convolutions are computed; 8 for groups of at most 16 channels, and for
+  /// units of linear layers.
+  bool is_auto = false;
+
+  /// The largest that `auto` tries, and the smaller ones where a budget is not met with these.
+  static constexpr int64_t kMostOfAuto = 16;
+
+  /// `auto`, with its largest multiples.
+  static Rounding automatic() { return {.multiple = kMostOfAuto, .is_auto = true}; }
+  /// A positive integer, or auto. *Errors:* ConfigError.
+  static Rounding from_config(const Config& round_to);
+};
+
 struct ShrinkOptions {
   ShrinkMethod method = ShrinkMethod::Magnitude;
   ShrinkBudget budget = ShrinkBudget::Flops;
@@ -37,12 +55,13 @@ struct ShrinkOptions {
   ShrinkShares shares = ShrinkShares::Uniform;
   double keep_at_least = 0.1;         ///< of each layer, in (0, 1]; one unit stays anyway
   std::vector<std::string> layers{};  ///< globs over paths of layers; empty: all
+  Rounding round_to = {};             ///< multiples that the counts of units are kept at
   bool least_squares = true;          ///< of Error: the layers that take units are fitted anew
   CalibrationOptions calibration = {};
 
   /// From a map with `method`, `to` (a map of flops, parameters or time), `shares`,
-  /// `keep_at_least`, `layers`, `calibration` and, of error, `least_squares`. *Errors:*
-  /// ConfigError.
+  /// `keep_at_least`, `layers`, `round_to` (not of dead), `calibration` and, of error,
+  /// `least_squares`. *Errors:* ConfigError.
   static ShrinkOptions from_config(const Config& section);
 };
 

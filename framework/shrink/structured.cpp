@@ -15,6 +15,11 @@
 namespace lacuna {
 namespace {
 
+// Blocks of units that are tried again after the search of each update, and the part of a budget
+// that the choice of multiples shall use.
+constexpr int kRefills = 50;
+constexpr double kLeastUse = 0.9;
+
 // The unit's index that a column of a weight belongs to; columns are all dimensions but the first.
 size_t index_along(const UnitGraph::Slice& slice, size_t column) {
   const Shape& shape = slice.parameter->shape();
@@ -95,8 +100,45 @@ void Structured::use_model(const Module& model, const Shape& example,
   units_.emplace(model, example);
   fix_unmasked_units();
   changes_.assign(static_cast<size_t>(units_->count), 0.0f);
+  choose_rounding();
+}
+
+// Multiples that come close to what is left at the end, were all scores equal.
+void Structured::choose_rounding() {
   const std::vector<double> equal(changes_.size(), 1.0);
   removal_order(*units_, rows_, equal, units_of_);  // refuses layers that cannot be cut
+  rounding_ = units_of_.round_to;
+  if (!rounding_.is_auto) return;
+  const Config final = options().sparsity.schedule().config().peek("final");
+  rounding_.multiple = 1;
+  if (!final.is_number()) return;
+  const RoundedChoice choice = choose_rounded(
+      *units_, Rounding::automatic(),
+      [&](const std::vector<int64_t>& multiples) { return blocks_by(equal, multiples); },
+      search_to(final.as<double>()), kLeastUse);
+  if (choice.kept) rounding_ = choice.rounding;
+}
+
+std::vector<std::vector<int32_t>> Structured::blocks_by(
+    const std::vector<double>& scores, const std::vector<int64_t>& multiples) const {
+  return removal_blocks(*units_, rows_, scores, units_of_, multiples);
+}
+
+BudgetSearch Structured::search_to(double removed) const {
+  BudgetSearch search{.most_refills = kRefills};
+  if (budget_) {
+    search.target = 1.0 - removed + 1e-9;
+    search.part = [this](const KeptUnits& kept) { return part_left(kept); };
+    return search;
+  }
+  std::vector<int32_t> removable = removable_units(*units_, units_of_);
+  const auto all = static_cast<double>(removable.size());
+  search.target = 1.0 - std::round(removed * all) / all + 1e-9;
+  search.part = [removable = std::move(removable), all](const KeptUnits& kept) {
+    const auto is_kept = [&](int32_t unit) { return kept[static_cast<size_t>(unit)] != 0; };
+    return static_cast<double>(std::ranges::count_if(removable, is_kept)) / all;
+  };
+  return search;
 }
 
 // A unit goes when all weights that take it have no element for it: those must be maskable.
@@ -201,17 +243,9 @@ KeptUnits Structured::choose(KeptUnits present, std::vector<double> scores, doub
     }
     return present;
   }
-  const std::vector<int32_t> order = removal_order(*units_, rows_, scores, units_of_);
-  size_t count = order.size();
-  if (budget_) {
-    count = count_within(order.size(), 1.0 - removed + 1e-9, [&](size_t first) {
-              return part_left(without_first(*units_, order, first));
-            }).value_or(order.size());
-  } else {
-    const auto all = static_cast<double>(removable_units(*units_, units_of_).size());
-    count = std::min(count, static_cast<size_t>(std::llround(removed * all)));
-  }
-  const KeptUnits chosen = without_first(*units_, order, count);
+  const auto blocks = blocks_by(scores, multiples_of_units(*units_, rounding_));
+  const KeptUnits chosen =
+      keep_within(*units_, blocks, search_to(removed)).value_or(without_all(*units_, blocks));
   for (size_t unit = 0; unit < present.size(); ++unit) present[unit] &= chosen[unit];
   return present;
 }
@@ -250,20 +284,18 @@ MaskSet Structured::update_mask(const SparseWeight& weight, const MaskSet& mask,
 
 void Structured::require_budget(double removed) const {
   const std::vector<double> equal(changes_.size(), 1.0);
-  const std::vector<int32_t> order = removal_order(*units_, rows_, equal, units_of_);
-  double least = 0.0;
-  if (budget_) {
-    least = part_left(without_first(*units_, order, order.size()));
-  } else {
-    const auto all = static_cast<double>(removable_units(*units_, units_of_).size());
-    least = 1.0 - (static_cast<double>(order.size()) + 0.5) / all;
-  }
-  if (1.0 - removed >= least - 1e-6) return;
+  const auto blocks = blocks_by(equal, multiples_of_units(*units_, rounding_));
+  const BudgetSearch search = search_to(removed);
+  const double least = search.part(without_all(*units_, blocks));
+  if (search.target >= least - 1e-6) return;
   throw ConfigError(fmt::format(
       "structured: {} of {:.4g} cannot be met: {:.3g} is left where every layer keeps what "
-      "keep_at_least ({:g}) asks for{}",
-      budget_ ? to_string(*budget_) : "a part of the units", 1.0 - removed, std::max(least, 0.0),
+      "keep_at_least ({:g}) asks for{}{}",
+      budget_ ? to_string(*budget_) : "a part of the units", 1.0 - removed, least,
       units_of_.keep_at_least,
+      rounding_.multiple == 1
+          ? ""
+          : fmt::format(", and counts are multiples of {} (round_to)", rounding_.multiple),
       units_of_.layers.empty() ? "" : " and `layers` leaves the others as they are"));
 }
 

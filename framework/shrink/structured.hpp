@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/shrink/model_units.hpp"
 #include "lacuna/framework/shrink/shrink_options.hpp"
+#include "lacuna/framework/shrink/unit_rounding.hpp"
 #include "lacuna/sparsity/dynamic.h"
 #include "lacuna/sparsity/example_user.hpp"
 
@@ -20,7 +21,9 @@ namespace lacuna {
 ///
 /// Scores are those of `lacuna shrink`: by magnitude of the weights as they are; by saliency, (Σ w
 /// · ∂loss/∂w)² summed over the steps since the last update; dead units are those whose sum is 0,
-/// so that in none of these steps did anything depend on them. *Cost:* by magnitude nothing but at
+/// so that in none of these steps did anything depend on them. Counts of units are rounded as by
+/// `lacuna shrink`; `auto` chooses the multiples from the last value of the schedule, if that is a
+/// number, so they are the same at all updates. *Cost:* by magnitude nothing but at
 /// updates; else O(elements of all weights) a step, until updates stop.
 class Structured final : public DynamicSparsityAlgorithm, public ExampleUser {
  public:
@@ -59,6 +62,10 @@ class Structured final : public DynamicSparsityAlgorithm, public ExampleUser {
  private:
   bool uses_gradients() const { return units_of_.method != ShrinkMethod::Magnitude; }
   void fix_unmasked_units();
+  void choose_rounding();
+  BudgetSearch search_to(double removed) const;
+  std::vector<std::vector<int32_t>> blocks_by(const std::vector<double>& scores,
+                                              const std::vector<int64_t>& multiples) const;
   KeptUnits present_units() const;
   KeptUnits choose(KeptUnits present, std::vector<double> scores, double removed) const;
   double part_left(const KeptUnits& kept) const;
@@ -70,6 +77,7 @@ class Structured final : public DynamicSparsityAlgorithm, public ExampleUser {
   const Module* model_ = nullptr;
   std::vector<ModuleRow> rows_;
   std::optional<ModelUnits> units_;
+  Rounding rounding_;
   KeptUnits next_;              // of the update that is made
   std::vector<float> changes_;  // saliency since the last update
 };

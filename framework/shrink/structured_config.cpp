@@ -75,7 +75,7 @@ std::unique_ptr<SparsityAlgorithm> Structured::from_config(const Config& entry, 
   options.units.method = read_criterion(entry);
   read_unit_choice(entry, options.units);
   if (options.units.method == ShrinkMethod::Dead) {
-    for (const char* key : {"sparsity", "to"}) {
+    for (const char* key : {"sparsity", "to", "round_to"}) {
       if (!entry.has(key)) continue;
       entry.get(key).error("criterion dead masks what is dead, whatever is left; leave it out");
     }
@@ -86,6 +86,12 @@ std::unique_ptr<SparsityAlgorithm> Structured::from_config(const Config& entry, 
     entry.require_all_read();
     entry.error(
         "structured needs `sparsity`, the part of the units that goes, or `to: {flops: F}`");
+  }
+  // Runs that began without the key keep any count; new ones are given `auto`.
+  if (const Config round_to = entry.get("round_to"); !round_to.is_null()) {
+    options.units.round_to = Rounding::from_config(round_to);
+  } else {
+    entry.get("round_to", int64_t{1});
   }
   options.common.sparsity = SparsityTarget(Schedule::from_config(entry.at("sparsity")));
   return std::make_unique<Structured>(std::move(options));

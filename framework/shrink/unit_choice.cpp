@@ -7,10 +7,12 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/shrink/cut_state.hpp"
+#include "lacuna/framework/shrink/unit_rounding.hpp"
 
 namespace lacuna {
 namespace {
@@ -99,6 +101,35 @@ std::vector<int32_t> sorted_units(const ModelUnits& units, std::vector<double> s
   return order;
 }
 
+// What must be left along each dimension.
+class LeastUnits {
+ public:
+  LeastUnits(const ModelUnits& units, double keep_at_least)
+      : slices_of_(static_cast<size_t>(units.count)) {
+    for (size_t s = 0; s < units.slices.size(); ++s) {
+      const std::set<int32_t> own(units.slices[s].units.begin(), units.slices[s].units.end());
+      const auto count = static_cast<int64_t>(own.size());
+      const auto least =
+          static_cast<int64_t>(std::ceil(keep_at_least * static_cast<double>(count) - 1e-9));
+      may_go_.push_back(count - std::max<int64_t>(least, 1));
+      for (const int32_t unit : own) slices_of_[static_cast<size_t>(unit)].push_back(s);
+    }
+  }
+
+  // Units of one class. Nothing changes where too little would be left.
+  bool remove(std::span<const int32_t> block) {
+    const std::vector<size_t>& slices = slices_of_[static_cast<size_t>(block.front())];
+    const auto size = static_cast<int64_t>(block.size());
+    if (std::ranges::any_of(slices, [&](size_t s) { return may_go_[s] < size; })) return false;
+    for (const size_t s : slices) may_go_[s] -= size;
+    return true;
+  }
+
+ private:
+  std::vector<int64_t> may_go_;
+  std::vector<std::vector<size_t>> slices_of_;
+};
+
 UnitsCost cost_by(const Module& model, std::span<const ModuleRow> rows, const ModelUnits& units,
                   const KeptUnits& kept,
                   const std::function<int64_t(const Parameter& parameter)>& elements) {
@@ -138,9 +169,11 @@ std::vector<int32_t> removable_units(const ModelUnits& units, const ShrinkOption
   return sorted_units(units, std::vector<double>(static_cast<size_t>(units.count)), options);
 }
 
-std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const ModuleRow> rows,
-                                   const std::vector<double>& scores,
-                                   const ShrinkOptions& options) {
+std::vector<std::vector<int32_t>> removal_blocks(const ModelUnits& units,
+                                                 std::span<const ModuleRow> rows,
+                                                 const std::vector<double>& scores,
+                                                 const ShrinkOptions& options,
+                                                 const std::vector<int64_t>& multiples) {
   require_layers(units, options.layers);
   std::vector<double> by_cost = scores;
   const bool is_loss =
@@ -151,27 +184,22 @@ std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const Modu
       if (flops[i] > 0.0) by_cost[i] /= flops[i];
     }
   }
-  // What must be left along each dimension.
-  struct Left {
-    int64_t units = 0, least = 1;
-  };
-  std::vector<Left> left;
-  std::vector<std::vector<size_t>> slices_of(static_cast<size_t>(units.count));
-  for (size_t s = 0; s < units.slices.size(); ++s) {
-    const std::set<int32_t> own(units.slices[s].units.begin(), units.slices[s].units.end());
-    const auto count = static_cast<int64_t>(own.size());
-    const auto least =
-        static_cast<int64_t>(std::ceil(options.keep_at_least * static_cast<double>(count) - 1e-9));
-    left.push_back({count, std::max<int64_t>(least, 1)});
-    for (const int32_t unit : own) slices_of[static_cast<size_t>(unit)].push_back(s);
+  LeastUnits least(units, options.keep_at_least);
+  std::vector<std::vector<int32_t>> blocks;
+  const std::vector<int32_t> order = sorted_units(units, by_cost, options);
+  for (std::vector<int32_t>& block : blocks_of_order(units, order, multiples)) {
+    if (least.remove(block)) blocks.push_back(std::move(block));
   }
+  return blocks;
+}
+
+std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const ModuleRow> rows,
+                                   const std::vector<double>& scores,
+                                   const ShrinkOptions& options) {
+  const std::vector<int64_t> single(static_cast<size_t>(units.count), 1);
   std::vector<int32_t> order;
-  for (const int32_t unit : sorted_units(units, by_cost, options)) {
-    const std::vector<size_t>& own = slices_of[static_cast<size_t>(unit)];
-    if (std::ranges::any_of(own, [&](size_t s) { return left[s].units <= left[s].least; }))
-      continue;
-    for (const size_t s : own) --left[s].units;
-    order.push_back(unit);
+  for (const auto& block : removal_blocks(units, rows, scores, options, single)) {
+    order.push_back(block.front());
   }
   if (!order.empty()) return order;
   std::set<std::string> reasons;

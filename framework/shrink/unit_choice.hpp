@@ -35,6 +35,14 @@ std::vector<int32_t> removable_units(const ModelUnits& units, const ShrinkOption
 std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const ModuleRow> rows,
                                    const std::vector<double>& scores, const ShrinkOptions& options);
 
+/// The same in blocks of units, which leave multiples of them (unit_rounding.hpp): none that would
+/// leave a layer less than what it keeps. May be empty. *Errors:* those of `options.layers`.
+std::vector<std::vector<int32_t>> removal_blocks(const ModelUnits& units,
+                                                 std::span<const ModuleRow> rows,
+                                                 const std::vector<double>& scores,
+                                                 const ShrinkOptions& options,
+                                                 const std::vector<int64_t>& multiples);
+
 /// All units but the first `count` of the order.
 KeptUnits without_first(const ModelUnits& units, std::span<const int32_t> order, size_t count);
 

@@ -32,14 +32,14 @@ Config given_section(const ShrinkRequest& request) {
     given = request.config.clone();
   }
   if (!given.is_map()) given.fail("a map with `shrink`");
-  if (!given.has("shrink") && (request.method || request.to)) {
+  if (!given.has("shrink") && (request.method || request.to || request.round_to)) {
     given.set("shrink", Config::map());
     given.get("shrink").set_position({.file = "shrink without CONFIG"});
   }
   return given;
 }
 
-// --method, --to, --set and --threads.
+// --method, --to, --round-to, --set and --threads.
 void apply_shrink_options(Config& given, const ShrinkRequest& request) {
   std::vector<std::string> assignments;
   if (request.method) assignments.push_back("shrink.method=" + *request.method);
@@ -52,6 +52,7 @@ void apply_shrink_options(Config& given, const ShrinkRequest& request) {
     assignments.push_back("shrink.to={" + request.to->substr(0, sign) + ": " +
                           request.to->substr(sign + 1) + "}");
   }
+  if (request.round_to) assignments.push_back("shrink.round_to=" + *request.round_to);
   apply_overrides(given, assignments);
   apply_overrides(given, request.overrides);
   if (request.threads) apply_overrides(given, {"train.threads=" + *request.threads});
@@ -96,6 +97,7 @@ std::unique_ptr<Experiment> trained_model(Config config, const Config& given,
 
 Config rows_of(const ShrunkModel& model) {
   Config rows = Config::list();
+  const std::vector<int64_t> multiples = model.multiples();
   for (const UnitGroup& group : model.units().groups) {
     int64_t left = 0;
     for (const int32_t unit : group.units) left += model.kept()[static_cast<size_t>(unit)];
@@ -103,7 +105,11 @@ Config rows_of(const ShrunkModel& model) {
     for (const std::string& layer : group.layers) layers.push_back(layer);
     Config row = Config::map(
         {{"layers", layers}, {"units", static_cast<int64_t>(group.units.size())}, {"kept", left}});
-    if (!group.why_fixed.empty()) row.set("fixed_because", group.why_fixed);
+    if (group.why_fixed.empty() && !group.units.empty()) {
+      row.set("round_to", multiples[static_cast<size_t>(group.units.front())]);
+    } else {
+      row.set("fixed_because", group.why_fixed);
+    }
     rows.push_back(row);
   }
   return rows;
@@ -140,13 +146,16 @@ std::vector<std::string> lost_patterns(const Experiment& e) {
 std::string table(const Config& report, const ShrunkModel& model) {
   size_t width = 6;
   for (const UnitGroup& group : model.units().groups) width = std::max(width, group.name().size());
-  std::string text = fmt::format("{:<{}}  {:>6} {:>6}\n", "layers", width, "units", "kept");
+  std::string text =
+      fmt::format("{:<{}}  {:>6} {:>6} {:>8}\n", "layers", width, "units", "kept", "round to");
   const std::vector<Config> rows = report.at("rows").items();
   for (size_t i = 0; i < rows.size(); ++i) {
     const UnitGroup& group = model.units().groups[i];
-    text += fmt::format("{:<{}}  {:>6} {:>6}{}\n", group.name(), width, group.units.size(),
-                        rows[i].required<int64_t>("kept"),
-                        group.why_fixed.empty() ? "" : "  " + group.why_fixed);
+    const Config multiple = rows[i].peek("round_to");
+    text +=
+        fmt::format("{:<{}}  {:>6} {:>6} {:>8}{}\n", group.name(), width, group.units.size(),
+                    rows[i].required<int64_t>("kept"), multiple.is_null() ? "" : multiple.text(),
+                    group.why_fixed.empty() ? "" : "  " + group.why_fixed);
   }
   for (const auto& [name, cost] : report.at("costs").entries()) {
     text += fmt::format("{:<10}  {:.4g} of {:.4g}: {:.4f}\n", name, cost.required<double>("after"),

@@ -15,14 +15,15 @@ namespace lacuna {
 const std::vector<std::string>& shrink_methods();
 
 struct ShrinkRequest {
-  std::string checkpoint;                   ///< a run folder or a checkpoint
-  std::string config_path = {};             ///< may be empty with `config`, `method` or `to`
-  Config config = {};                       ///< the same as a tree; used if there is no path
-  std::optional<std::string> method = {};   ///< short for shrink.method=…
-  std::optional<std::string> to = {};       ///< short for shrink.to: "flops=0.5"
-  std::string run_dir;                      ///< the folder of the smaller run
-  std::vector<std::string> overrides = {};  ///< "key=value", of the configuration that is given
-  std::optional<std::string> threads = {};  ///< short for train.threads=…
+  std::string checkpoint;                    ///< a run folder or a checkpoint
+  std::string config_path = {};              ///< may be empty with `config`, `method` or `to`
+  Config config = {};                        ///< the same as a tree; used if there is no path
+  std::optional<std::string> method = {};    ///< short for shrink.method=…
+  std::optional<std::string> to = {};        ///< short for shrink.to: "flops=0.5"
+  std::optional<std::string> round_to = {};  ///< short for shrink.round_to: "16", "auto"
+  std::string run_dir;                       ///< the folder of the smaller run
+  std::vector<std::string> overrides = {};   ///< "key=value", of the configuration that is given
+  std::optional<std::string> threads = {};   ///< short for train.threads=…
   bool last = false;  ///< the last checkpoint of a run folder, even if the best is kept
   Tell tell = nullptr;
 };

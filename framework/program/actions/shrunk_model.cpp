@@ -22,6 +22,10 @@ namespace lacuna {
 namespace {
 
 constexpr double kTimedSeconds = 1.0;  // of steps, for each number of units that is tried
+// Blocks of units that are tried again after the search. Each try of a time is measured.
+constexpr int kRefills = 200, kTimedRefills = 6;
+// A budget counts as used where what is left is this part of it.
+constexpr double kLeastUse = 0.9;
 
 CalibrationOptions complete(CalibrationOptions options, const Experiment& e) {
   const int64_t most = e.data.train->size();
@@ -116,35 +120,60 @@ KeptUnits ShrunkModel::choose(const ShrinkOptions& options, const Config& sectio
     }
     return living;
   }
-  return choose_within(removal_order(units_, from_.rows, scores(options), options), options,
-                       section);
+  return choose_within(scores(options), options, section);
 }
 
-KeptUnits ShrunkModel::choose_within(const std::vector<int32_t>& order,
-                                     const ShrinkOptions& options, const Config& section) {
-  const auto part = [&](size_t count) {
-    const KeptUnits kept = without_first(units_, order, count);
-    if (options.budget == ShrinkBudget::Time) {
-      return (count == 0 ? before_.seconds : step_seconds(kept)) / before_.seconds;
-    }
-    const UnitsCost cost = cost_of(*from_.model, from_.rows, units_, kept);
-    return options.budget == ShrinkBudget::Flops ? cost.flops / before_.flops
-                                                 : cost.parameters / before_.parameters;
-  };
+double ShrunkModel::part_left(const KeptUnits& kept, const ShrinkOptions& options) {
   if (options.budget == ShrinkBudget::Time) {
-    before_.seconds = step_seconds(without_first(units_, order, 0));
+    after_.seconds = step_seconds(kept);
+    return after_.seconds / before_.seconds;
   }
-  const std::optional<size_t> count = count_within(order.size(), options.to, part);
-  if (!count) {
+  const UnitsCost cost = cost_of(*from_.model, from_.rows, units_, kept);
+  return options.budget == ShrinkBudget::Flops ? cost.flops / before_.flops
+                                               : cost.parameters / before_.parameters;
+}
+
+KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
+                                     const ShrinkOptions& options, const Config& section) {
+  removal_order(units_, from_.rows, scores, options);  // refuses layers that cannot be cut
+  const KeptUnits all = without_first(units_, {}, 0);
+  const bool is_time = options.budget == ShrinkBudget::Time;
+  if (is_time) before_.seconds = step_seconds(all);
+  const BudgetSearch search{
+      .target = options.to,
+      .part = [&](const KeptUnits& kept) { return kept == all ? 1.0 : part_left(kept, options); },
+      .most_refills = is_time ? kTimedRefills : kRefills};
+  const auto blocks = [&](const std::vector<int64_t>& multiples) {
+    return removal_blocks(units_, from_.rows, scores, options, multiples);
+  };
+  RoundedChoice choice = choose_rounded(units_, options.round_to, blocks, search, kLeastUse);
+  if (!choice.kept) {
+    Rounding finest = options.round_to;
+    if (finest.is_auto) finest.multiple = 1;
+    const KeptUnits least = without_all(units_, blocks(multiples_of_units(units_, finest)));
     section.at("to").error(fmt::format(
-        "{} of {:g} cannot be met: {:.3g} is left where every layer keeps what "
-        "keep_at_least ({:g}) asks for{}",
-        to_string(options.budget), options.to, part(order.size()), options.keep_at_least,
+        "{} of {:g} cannot be met: {:.3g} is left where every layer keeps what keep_at_least "
+        "({:g}) asks for{}{}",
+        to_string(options.budget), options.to, search.part(least), options.keep_at_least,
+        finest.multiple == 1
+            ? ""
+            : fmt::format(", and counts are multiples of {} (round_to)", finest.multiple),
         options.layers.empty() ? "" : " and only `layers` are cut"));
   }
-  KeptUnits kept = without_first(units_, order, *count);
-  if (options.budget == ShrinkBudget::Time) after_.seconds = step_seconds(kept);
-  return kept;
+  rounding_ = choice.rounding;
+  const double part = search.part(*choice.kept);
+  if (is_time && *choice.kept == all) after_.seconds = before_.seconds;
+  report_rounding(part, options);
+  return std::move(*choice.kept);
+}
+
+// Multiples that the user chose, and that miss the budget.
+void ShrunkModel::report_rounding(double part, const ShrinkOptions& options) {
+  if (options.round_to.is_auto || rounding_.multiple == 1 || part >= kLeastUse * options.to) return;
+  messages_.push_back(fmt::format(
+      "{:.3g} of the {} is left where {:g} was allowed, because counts are multiples of {}; "
+      "round_to: auto comes closer",
+      part, to_string(options.budget), options.to, rounding_.multiple));
 }
 
 double ShrunkModel::step_seconds(const KeptUnits& kept) const {

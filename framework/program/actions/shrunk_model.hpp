@@ -8,6 +8,7 @@
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/shrink/model_units.hpp"
 #include "lacuna/framework/shrink/shrink_options.hpp"
+#include "lacuna/framework/shrink/unit_rounding.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 
 namespace lacuna {
@@ -38,12 +39,16 @@ class ShrunkModel {
   const KeptUnits& kept() const { return kept_; }
   const ShrinkCosts& before() const { return before_; }
   const ShrinkCosts& after() const { return after_; }
+  /// The multiples at which units were kept, one for each unit.
+  std::vector<int64_t> multiples() const { return multiples_of_units(units_, rounding_); }
   const std::vector<std::string>& messages() const { return messages_; }
 
  private:
   KeptUnits choose(const ShrinkOptions& options, const Config& section);
-  KeptUnits choose_within(const std::vector<int32_t>& order, const ShrinkOptions& options,
+  KeptUnits choose_within(const std::vector<double>& scores, const ShrinkOptions& options,
                           const Config& section);
+  double part_left(const KeptUnits& kept, const ShrinkOptions& options);
+  void report_rounding(double part, const ShrinkOptions& options);
   std::vector<double> scores(const ShrinkOptions& options);
   CalibrationRun calibration(const ShrinkOptions& options) const;
   void fit(const ShrinkOptions& options);
@@ -54,6 +59,7 @@ class ShrunkModel {
   Config config_;
   ModelUnits units_;
   KeptUnits kept_;
+  Rounding rounding_;
   ShrinkCosts before_, after_;
   std::vector<std::string> messages_;
 };

@@ -30,7 +30,7 @@ bool lacks_frequency(const Config& update) {
 // An entry's algorithm, made to be asked, and which keys it reads.
 struct Probe {
   std::unique_ptr<SparsityAlgorithm> algorithm;
-  bool takes_update = false, takes_filter = false;
+  bool takes_update = false, takes_filter = false, takes_rounding = false;
 };
 
 // Null where the entry is wrong, which is reported where the run's algorithm is made.
@@ -47,6 +47,7 @@ std::optional<Probe> probe(const Config& entry, uint64_t seed) {
     Probe made{.algorithm = configure(tried, seed)};
     made.takes_update = tried.peek("update").is_read();
     made.takes_filter = tried.peek("param_filter").is_read();
+    made.takes_rounding = entry.peek("round_to").is_null() && tried.has("round_to");
     return made;
   } catch (const Error&) {
     return std::nullopt;
@@ -101,6 +102,7 @@ class Completion {
     if (dynamic != nullptr && made->takes_update) complete_updates(entry, *dynamic, length);
     complete_schedules(entry, length);
     if (made->takes_filter && context_.is_fresh) complete_filter(entry);
+    if (made->takes_rounding && context_.is_fresh) entry.set("round_to", "auto");
   }
 
   // An algorithm with a single part may stand for that.

@@ -23,19 +23,20 @@ struct SparsityContext {
   const Sequential* model = nullptr;
   std::span<const ModuleRow> rows;
   RunLength length;
-  /// Whether an absent `param_filter` or `update` is written: runs that began without them keep
-  /// the meaning that they had.
+  /// Whether an absent `param_filter`, `update` or `round_to` is written: runs that began without
+  /// them keep the meaning that they had.
   bool is_fresh = true;
   uint64_t seed = 0;
 };
 
 /// Writes into a configuration's `sparsity` section what it leaves to lacuna: a number as a map;
 /// positions ("75 %") as steps; the end of schedules without one; for algorithms that take the key,
-/// `update` (DynamicSparsityAlgorithm::default_updates) and `param_filter`, which leaves the output
-/// layer dense; and for those that refuse a constant sparsity, as gmp does, a cubic one from 0 to
-/// it, which ends with the updates, or at 75 % of the run where these have no end. Phases go by
-/// their own length. Returns what was chosen, in words for one line of the log; empty where nothing
-/// was. *Errors:* ConfigError where the output layer is all that could be sparse.
+/// `update` (DynamicSparsityAlgorithm::default_updates), `round_to` (auto) and `param_filter`,
+/// which leaves the output layer dense; and for those that refuse a constant sparsity, as gmp does,
+/// a cubic one from 0 to it, which ends with the updates, or at 75 % of the run where these have no
+/// end. Phases go by their own length. Returns what was chosen, in words for one line of the log;
+/// empty where nothing was. *Errors:* ConfigError where the output layer is all that could be
+/// sparse.
 std::string complete_sparsity(Config& config, const SparsityContext& context);
 
 /// Why a weight stays dense in an experiment with sparsity, as in "the output layer"; empty where
