@@ -90,6 +90,8 @@ void write_tables() {
   write("csv", "by_name",
         "\x80"
         "c,b,a\n1,2,0\n3,4,1\n");
+  write("labelled_sparse", "some", "3 100 20\n4,5 23:0.0804 24:1e-3\n7 99:-2\n 3:1.0\n");
+  write("labelled_sparse", "no_features", "2 5 3\r\n0,1,2\r\n1 0:1 4:0.5");
   write("csv_columns", "categories",
         "\x01"
         "a,b,c,d,y\n1,2,red,3,0\n4,5,\"bl\"\"ue\",6,1\n");

@@ -15,6 +15,7 @@
 #include "lacuna/sparsity/group.h"
 #include "lacuna/sparsity/grow_by_choice.h"
 #include "lacuna/sparsity/one_shot_pruning.h"
+#include "lacuna/sparsity/options/group_count.hpp"
 #include "lacuna/sparsity/phases.h"
 #include "lacuna/sparsity/rigl.h"
 #include "lacuna/sparsity/semi_sparse.h"
@@ -66,7 +67,7 @@ std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
 
 std::unique_ptr<SparsityAlgorithm> make_snip(const Config& entry, uint64_t seed) {
   Snip::Options options{.common = SparsityOptions::from_config(entry, seed)};
-  const bool per_layer = entry.has("distribution") || options.common.groups.count > 1 ||
+  const bool per_layer = entry.has("distribution") || divides(options.common.groups) ||
                          options.common.pattern.is_structured();
   const auto scope = entry.get<std::string>("scope", per_layer ? "layer" : "global");
   if (scope != "global" && scope != "layer") entry.get("scope").fail("'global' or 'layer'");
@@ -83,7 +84,7 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
   options.momentum =
       require_range(entry, "momentum", entry.get<double>("momentum", 0.9), 0.0, 0.999999);
   options.redistribute = entry.get<bool>(
-      "redistribute", options.common.groups.count == 1 && !options.common.pattern.is_structured());
+      "redistribute", !divides(options.common.groups) && !options.common.pattern.is_structured());
   return std::make_unique<Snfs>(std::move(options));
 }
 

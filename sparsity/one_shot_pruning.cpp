@@ -10,6 +10,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/calibration/prune_layer.hpp"
+#include "lacuna/sparsity/options/group_count.hpp"
 
 namespace lacuna {
 namespace {
@@ -100,7 +101,7 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
     throw ConfigError(name + ": sparsity must be in [0, 1), found " +
                       target.schedule().config().text());
   }
-  if (options().groups.count == 1) return;
+  if (!divides(options().groups)) return;
   if (pruning_.method == OneShotMethod::SparseGpt ||
       pruning_.granularity == OneShotGranularity::Row) {
     throw ConfigError(name +

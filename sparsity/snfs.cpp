@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/options/counting.hpp"
+#include "lacuna/sparsity/options/group_count.hpp"
 
 namespace lacuna {
 
@@ -14,7 +15,7 @@ Snfs::Snfs(Options given)
   if (!(momentum_ >= 0.0 && momentum_ < 1.0)) {
     throw ConfigError("snfs: momentum must be in [0, 1), found " + Config(momentum_).text());
   }
-  if (redistribute_ && options().groups.count > 1) {
+  if (redistribute_ && divides(options().groups)) {
     throw ConfigError(
         "snfs: redistribution does not go with balanced groups; set redistribute: "
         "false");

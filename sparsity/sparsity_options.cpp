@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/options/group_count.hpp"
 
 namespace lacuna {
 namespace {
@@ -35,15 +36,20 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed,
   }
   options.layout = LayoutOption::from_config(entry, options.pattern);
   const auto in = entry.optional<int64_t>("balance_in_groups");
-  const auto out = entry.optional<int64_t>("balance_out_groups");
-  if (in && out) {
+  const Config out = entry.get("balance_out_groups");
+  if (in && !out.is_null()) {
     entry.get("balance_out_groups")
         .error("balance_in_groups and balance_out_groups are both given; give one of them");
   }
   if (in)
     options.groups = ScoreGroups::columns(require_at_least(entry, "balance_in_groups", *in, 1));
-  if (out)
-    options.groups = ScoreGroups::rows(require_at_least(entry, "balance_out_groups", *out, 1));
+  if (out.is_scalar() && out.text() == "rows") {
+    options.groups = each_row_a_group();
+  } else if (!out.is_null()) {
+    if (!out.is_number()) out.fail("a number of groups, or rows: each row is one");
+    options.groups =
+        ScoreGroups::rows(require_at_least(entry, "balance_out_groups", out.as<int64_t>(), 1));
+  }
   return options;
 }
 
@@ -57,7 +63,7 @@ SparsityOptions SparsityOptions::checked() const {
   const auto refuse = [&](const std::string& why) {
     throw ConfigError("pattern " + pattern.description() + " " + why);
   };
-  if (groups.count > 1) refuse("does not go with balance_in_groups or balance_out_groups");
+  if (divides(groups)) refuse("does not go with balance_in_groups or balance_out_groups");
   for (const char* method : {"balanced", "checkerboard"}) {
     if (init_method.name() == method) {
       refuse("does not go with init_method '" + std::string(method) + "'; give random or topk");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/tiled_output.h"
 
 namespace lacuna {
 namespace {
@@ -79,7 +80,16 @@ void SRigL::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSour
   for (const ParameterPtr& parameter : module.parameters()) {
     const bool has_outputs =
         parameter->use == WeightUse::Linear || parameter->use == WeightUse::Convolution;
-    if (has_outputs) outputs_ = parameter->name();
+    if (has_outputs) outputs_ = {parameter->name()};
+  }
+  for (const Module* part : module.modules()) {
+    const auto* tiled = dynamic_cast<const TiledOutput*>(part);
+    if (tiled == nullptr || outputs_.empty()) continue;
+    const std::vector<ParameterPtr> tiles = tiled->tile_weights();
+    if (tiles.back()->name() != outputs_.front()) continue;
+    outputs_.clear();
+    for (const ParameterPtr& tile : tiles) outputs_.push_back(tile->name());
+    break;
   }
   DynamicSparsityAlgorithm::adopt(module, std::move(parameters), source);
 }
@@ -115,7 +125,9 @@ MaskSet SRigL::initial_mask(const SparseWeight& weight, MaskSource source) {
 std::vector<bool> SRigL::active_rows(const SparseWeight& weight, const MaskSet& salient) const {
   const int64_t rows = rows_in(weight.shape()), columns = columns_in(weight.shape());
   std::vector<bool> is_active(static_cast<size_t>(rows), true);
-  if (min_salient_ == 0.0 || weight.name() == outputs_ || columns == 0) return is_active;
+  if (min_salient_ == 0.0 || std::ranges::find(outputs_, weight.name()) != outputs_.end() ||
+      columns == 0)
+    return is_active;
   const auto count = [&](int64_t row) {
     return static_cast<int64_t>(salient.positions().row(row).size());
   };

@@ -17,10 +17,10 @@ namespace lacuna {
 /// row keeps at most k of what the drop leaves, and grows to k where its |gradient| is largest.
 ///
 /// At least target / columns rows, those with the most salient weights, stay active, and all rows
-/// of the model's last weight, which are its outputs. *Source:* Lasby et al., "Dynamic sparse
-/// training with structured sparsity", 2024 (arXiv:2305.02299), section 3.1; what happens to the
-/// last layer, and the rounding, as in the authors' program. *Cost:* of an update, twice RigL's
-/// dense gradient.
+/// of the model's last weight (or of all tiles of a last layer in tiles), which are its outputs.
+/// *Source:* Lasby et al., "Dynamic sparse training with structured sparsity", 2024
+/// (arXiv:2305.02299), section 3.1; what happens to the last layer, and the rounding, as in the
+/// authors' program. *Cost:* of an update, twice RigL's dense gradient.
 class SRigL final : public DynamicSparsityAlgorithm {
  public:
   struct Options {
@@ -47,7 +47,7 @@ class SRigL final : public DynamicSparsityAlgorithm {
   std::vector<bool> active_rows(const SparseWeight& weight, const MaskSet& salient) const;
 
   double min_salient_;
-  std::string outputs_;  // the model's last weight
+  std::vector<std::string> outputs_;  // the model's last weight, or its tiles
 };
 
 }  // namespace lacuna

@@ -140,9 +140,12 @@ std::vector<std::pair<std::string, std::string>> results_of(const LoadedRun& run
   const bool is_last = text_at(summary, "steps") == step;
   const bool is_best = text_at(summary, "best_step") == step;
   if (!is_last && !is_best) return results;
-  constexpr std::array<std::pair<const char*, const char*>, 9> kMetrics{
+  constexpr std::array<std::pair<const char*, const char*>, 12> kMetrics{
       {{"accuracy", "accuracy"},
        {"top5_accuracy", "top-5 accuracy"},
+       {"precision_at_1", "precision at 1"},
+       {"precision_at_3", "precision at 3"},
+       {"precision_at_5", "precision at 5"},
        {"r2", "R²"},
        {"rmse", "RMSE"},
        {"mae", "MAE"},
@@ -156,7 +159,8 @@ std::vector<std::pair<std::string, std::string>> results_of(const LoadedRun& run
       const Config value = summary.get(full);
       if (!value.is_number()) continue;
       const auto number = value.as<double>();
-      const bool is_share = std::string_view(key).ends_with("accuracy");
+      const bool is_share = std::string_view(key).ends_with("accuracy") ||
+                            std::string_view(key).starts_with("precision");
       results.emplace_back(std::string(split) + " " + name,
                            is_share ? fmt::format("{:.2f} %", 100.0 * number) : rounded(number));
     }

@@ -10,14 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/csv_writer.hpp"
+#include "lacuna/framework/program/output/label_prediction.hpp"
 #include "lacuna/framework/program/output/masked_prediction.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
 #include "lacuna/framework/program/predict_inputs.hpp"
@@ -43,6 +46,8 @@ void write_header(CsvWriter& writer, LossKind kind, int64_t columns) {
       return writer.decision_header(columns);
     case LossKind::MeanSquaredError:
       return writer.value_header(columns);
+    case LossKind::MultiLabel:
+      return writer.top_header(kWrittenClasses);
   }
 }
 
@@ -66,6 +71,8 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, LossKind kind,
       case LossKind::MeanSquaredError:
         writer.value_row(row, columns);
         break;
+      case LossKind::MultiLabel:
+        break;  // written by predict_labels
     }
   }
 }
@@ -136,6 +143,14 @@ void name_files(const PredictCommand& command, std::vector<PredictInputs>& input
   }
 }
 
+// Whether its examples are sparse, and have several labels each.
+bool reads_features(Module& model) {
+  return std::ranges::any_of(model.modules(), [](const Module* module) {
+    const auto* user = dynamic_cast<const NamedInputUser*>(module);
+    return user != nullptr && user->requested_input().name == kFeatureIds;
+  });
+}
+
 // Where messages about the predictions go: not among the predictions.
 std::FILE* told_to(const PredictCommand& command) {
   return command.out == kStandardOutput ? stderr : stdout;
@@ -177,16 +192,30 @@ int run_predict(const PredictCommand& command) {
                     "data.test=FILE (data.dir=DIR for token files) prints its loss on another one",
                     path, output.to_string()));
   }
+  const bool has_label_lists = reads_features(*model);
   std::vector<PredictInputs> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
-    inputs.push_back(read_predict_inputs(input, config.get("data"), format));
+    const auto read = has_label_lists ? read_sparse_inputs : read_predict_inputs;
+    inputs.push_back(read(input, config.get("data"), format));
   }
   name_files(command, inputs);
-  const LossKind kind = loss_kind(config);
+  const LossKind kind = has_label_lists ? LossKind::MultiLabel : loss_kind(config);
   const int64_t columns = output.numel();
   CsvWriter writer(command.out, format.class_names);
   if (!inputs.front().files.empty()) writer.file_header();
   write_header(writer, kind, columns);
+  if (has_label_lists) {
+    LabelPredictions predictions;
+    for (const PredictInputs& input : inputs) {
+      predict_labels(*model, *input.dataset, writer, predictions);
+    }
+    writer.close();
+    report_count(predictions.examples, command);
+    if (predictions.labelled > 0) {
+      std::fprintf(told_to(command), "%s\n", predictions.in_words().c_str());
+    }
+    return kDone;
+  }
   int64_t rows = 0;
   KnownAnswers known;
   const int64_t at_a_time = example_pieces(*model, format.example_shape, kPredictBatch).examples;

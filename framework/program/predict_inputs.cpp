@@ -191,6 +191,20 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
 
 }  // namespace
 
+PredictInputs read_sparse_inputs(const std::string& path, const Config& data,
+                                 const InputFormat& format) {
+  Config own = data.clone();
+  own.erase("validation");
+  own.set("test", packed_or_not(path));
+  const auto& load = dataset_type(own).load_held_out;
+  const DataSplits splits = load ? load(own, 0, format.known()) : DataSplits();
+  if (splits.test == nullptr) {
+    throw DataError("'" + name_of_input(path) + "' cannot be read as data of the type '" +
+                    own.peek("type").text() + "', which the model was trained on");
+  }
+  return {.dataset = splits.test};
+}
+
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
                                   const InputFormat& format) {
   if (format.tokenizer != nullptr) return read_text_inputs(path, data, format);

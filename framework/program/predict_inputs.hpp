@@ -26,4 +26,8 @@ struct PredictInputs {
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
                                   const InputFormat& format);
 
+/// The same for a model of sparse examples: a file as those of its training data.
+PredictInputs read_sparse_inputs(const std::string& path, const Config& data,
+                                 const InputFormat& format);
+
 }  // namespace lacuna

@@ -75,7 +75,9 @@ void add_update(const Config& event, std::vector<EventFile::Scalar>& scalars) {
 
 void add_losses(const Config& event, const std::string& split,
                 std::vector<EventFile::Scalar>& scalars) {
-  std::vector<std::string_view> keys = {"loss", "accuracy", "top5_accuracy", "perplexity"};
+  std::vector<std::string_view> keys = {"loss",           "accuracy",       "top5_accuracy",
+                                        "precision_at_1", "precision_at_3", "precision_at_5",
+                                        "perplexity"};
   if (split == "train") keys.insert(keys.end(), {"lr", "examples_per_second"});
   for (const std::string_view key : keys) {
     if (const auto value = event.optional<double>(key)) {

@@ -60,8 +60,9 @@ class MetricsReader {
     const auto epoch = number_of(event, "epoch");
     if (epoch && step > 0.0 && *epoch > 0.0) run_.epochs_of_a_step = *epoch / step;
     SplitCurves& curves = run_.splits[split];
-    for (const char* key : {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity",
-                            "bits_per_character", "lr", "examples_per_second"}) {
+    for (const char* key :
+         {"loss", "accuracy", "top5_accuracy", "precision_at_1", "precision_at_3", "precision_at_5",
+          "r2", "mae", "rmse", "perplexity", "bits_per_character", "lr", "examples_per_second"}) {
       if (number_of(event, key)) add_value(curves[key], event, key);
     }
     if (split == "train") take_training(event);
@@ -225,8 +226,9 @@ void read_result(const Config& report, const char* key, RunData& run) {
   for (const Config& split : splits.items()) {
     if (!split.is_map() || !split.get("split").is_scalar()) continue;
     SplitCurves& curves = run.splits[split.get("split").text()];
-    for (const char* name : {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity",
-                             "bits_per_character"}) {
+    for (const char* name :
+         {"loss", "accuracy", "top5_accuracy", "precision_at_1", "precision_at_3", "precision_at_5",
+          "r2", "mae", "rmse", "perplexity", "bits_per_character"}) {
       if (const auto value = number_of(split, name)) curves[name].add(step, *value);
     }
   }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
@@ -20,6 +21,7 @@
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/framework/train/label_lists.hpp"
 
 namespace lacuna {
 namespace {
@@ -114,8 +116,9 @@ class RegressionSums {
 // The counts over examples, in the order of `numbers_of`; then the sums of regression.
 struct Counts {
   double loss = 0.0, weight = 0.0, correct = 0.0, in_largest = 0.0, examples = 0.0, answers = 0.0;
+  std::array<double, kPrecisions.size()> hits = {};  // labels among the largest outputs
   RegressionSums regression;
-  static constexpr size_t kNumbers = 6;
+  static constexpr size_t kFirst = 6, kNumbers = kFirst + kPrecisions.size();
 
   void join(std::span<const double> n) {
     loss += n[0];
@@ -124,10 +127,12 @@ struct Counts {
     in_largest += n[3];
     examples += n[4];
     answers += n[5];
+    for (size_t i = 0; i < hits.size(); ++i) hits[i] += n[kFirst + i];
     regression.join(n.subspan(kNumbers));
   }
   void add_to(std::vector<double>& numbers) const {
     numbers.insert(numbers.end(), {loss, weight, correct, in_largest, examples, answers});
+    numbers.insert(numbers.end(), hits.begin(), hits.end());
     regression.add_to(numbers);
   }
 };
@@ -145,6 +150,10 @@ std::vector<double> numbers_of(const LossFunction& loss, const Variable& output,
                               static_cast<double>(in_largest),
                               static_cast<double>(batch.size),
                               static_cast<double>(loss.answers_of(batch))};
+  const std::array<double, kPrecisions.size()> hits =
+      loss.has_label_lists() ? count_hits(top_classes(output, kPrecisions.back().count), batch)
+                             : std::array<double, kPrecisions.size()>();
+  numbers.insert(numbers.end(), hits.begin(), hits.end());
   if (loss.is_regression()) {
     RegressionSums sums;
     sums.add(output.value(), batch.targets, loss.target_scale());
@@ -179,7 +188,7 @@ void count_piece(Module& model, const LossFunction& loss, const Batch& batch, in
   if (rows == 0 || batch.labels.numel() <= rows) {
     const Variable output = run_for_loss(model, batch);
     counts.join(numbers_of(loss, output, batch));
-    if (watcher) watcher(output.value(), batch);
+    if (watcher && !loss.has_label_lists()) watcher(output.value(), batch);
     return;
   }
   Module* last = last_row_layer(model);
@@ -209,6 +218,13 @@ std::vector<int64_t> longest_examples(const Dataset& data, int64_t count) {
 
 ExamplePieces pieces_of(Module& model, const Dataset& data, int64_t batch_size) {
   return example_pieces(model, data.example_shape(), std::min(batch_size, data.size()));
+}
+
+// Logits in tiles are never whole, so that batches need no pieces.
+ExamplePieces pieces_for(Module& model, const LossFunction& loss, const Dataset& data,
+                         int64_t batch_size) {
+  if (!loss.has_label_lists()) return pieces_of(model, data, batch_size);
+  return {.examples = std::min(batch_size, data.size()), .rows = 0, .bytes = kPieceBytes};
 }
 
 Batch examples_from(const Dataset& data, int64_t first, int64_t end) {
@@ -285,7 +301,7 @@ Evaluation evaluate(Module& model, const LossFunction& trained_with, const Datas
   std::vector<double> own;
   const EveryBatch which =
       job == nullptr ? EveryBatch{} : EveryBatch{.place = job->rank(), .of = job->size()};
-  const ExamplePieces pieces = pieces_of(model, data, batch_size);
+  const ExamplePieces pieces = pieces_for(model, loss, data, batch_size);
   naming_memory(pieces, [&] {
     for (int64_t begin = which.place * batch_size; begin < data.size();
          begin += which.of * batch_size) {
@@ -308,6 +324,10 @@ Evaluation evaluate(Module& model, const LossFunction& trained_with, const Datas
   result.accuracy = counts.answers > 0.0 ? counts.correct / counts.answers : 0.0;
   if (!loss.has_accuracy()) result.accuracy = kNone;
   if (loss.is_regression()) counts.regression.write_to(result);
+  for (size_t i = 0; loss.has_label_lists() && i < kPrecisions.size(); ++i) {
+    result.precisions[i] =
+        counts.hits[i] / (counts.examples * static_cast<double>(kPrecisions[i].count));
+  }
   if (loss.has_token_labels()) result.perplexity = std::exp(result.loss);
   result.bits_per_character = bits_per_character(result.loss, data);
   result.unknown_tokens = data.unknown_labels();
@@ -324,7 +344,7 @@ void try_evaluation(Module& model, const LossFunction& loss, const Dataset& data
                     int64_t batch_size) {
   if (sparsifies_activations(model)) return;
   const EvaluationMode mode(model);
-  const ExamplePieces pieces = pieces_of(model, data, batch_size);
+  const ExamplePieces pieces = pieces_for(model, loss, data, batch_size);
   const std::vector<int64_t> indices = longest_examples(data, pieces.examples);
   naming_memory(pieces, [&] {
     Counts counts;
@@ -332,7 +352,7 @@ void try_evaluation(Module& model, const LossFunction& loss, const Dataset& data
   });
 }
 
-std::vector<std::pair<std::string, double>> regression_results(const Evaluation& result) {
+std::vector<std::pair<std::string, double>> other_results(const Evaluation& result) {
   std::vector<std::pair<std::string, double>> results;
   const auto add = [&](const char* name, double value) {
     if (std::isfinite(value)) results.emplace_back(name, value);
@@ -340,7 +360,18 @@ std::vector<std::pair<std::string, double>> regression_results(const Evaluation&
   add("r2", result.r2);
   add("mae", result.mae);
   add("rmse", result.rmse);
+  for (size_t i = 0; i < kPrecisions.size(); ++i) add(kPrecisions[i].name, result.precisions[i]);
   return results;
+}
+
+std::string precisions_in_words(const Evaluation& result) {
+  std::string words;
+  for (size_t i = 0; i < kPrecisions.size(); ++i) {
+    if (std::isnan(result.precisions[i])) return "";
+    words += fmt::format("{}P@{} {:.2f} %", words.empty() ? "" : "  ", kPrecisions[i].count,
+                         100.0 * result.precisions[i]);
+  }
+  return words;
 }
 
 }  // namespace lacuna

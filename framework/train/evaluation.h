@@ -1,6 +1,8 @@
 // Evaluating a model on a dataset.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -34,10 +36,25 @@ struct Evaluation {
   double bits_per_character = std::numeric_limits<double>::quiet_NaN();
   /// Next to these, as Dataset::unknown_labels.
   double unknown_tokens = std::numeric_limits<double>::quiet_NaN();
+  /// Where examples have several labels: the mean over all of them, those without a label too, of
+  /// the share of the 1, 3 and 5 largest outputs that are labels. Else NaN.
+  std::array<double, 3> precisions = {std::numeric_limits<double>::quiet_NaN(),
+                                      std::numeric_limits<double>::quiet_NaN(),
+                                      std::numeric_limits<double>::quiet_NaN()};
 };
 
-/// "r2", "mae" and "rmse" with their values, those that there are.
-std::vector<std::pair<std::string, double>> regression_results(const Evaluation& result);
+/// The precisions of an Evaluation: their names, and how many outputs count.
+struct PrecisionAt {
+  const char* name;
+  int64_t count;
+};
+inline constexpr std::array<PrecisionAt, 3> kPrecisions = {
+    {{"precision_at_1", 1}, {"precision_at_3", 3}, {"precision_at_5", 5}}};
+
+/// "r2", "mae", "rmse" and the names of `kPrecisions` with their values, those that there are.
+std::vector<std::pair<std::string, double>> other_results(const Evaluation& result);
+/// "P@1 31.5 %  P@3 25.1 %  P@5 20.4 %"; empty where there are none.
+std::string precisions_in_words(const Evaluation& result);
 
 /// The loss of text by the character and to the base of 2: loss / ln 2 / the characters that a
 /// label stands for (Dataset::characters_per_label); NaN where that is not known.

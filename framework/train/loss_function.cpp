@@ -10,10 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/autograd/classes/tiled_logits.hpp"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/config/names.h"
+#include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/train/class_balance.hpp"
+#include "lacuna/framework/train/label_lists.hpp"
 
 namespace lacuna {
 
@@ -84,6 +87,10 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
   }
   loss.choose_outputs(config, data);
   loss.output_shape_ = Shape{loss.outputs_};
+  if (loss.is_classification() && gives_label_lists(data)) {
+    loss.take_label_lists(config, name);
+    return loss;
+  }
   if (loss.is_classification() && data.vocabulary_size() > 0 && data.size() > 0) {
     const int64_t first = 0;
     const bool has_token_labels = data.gather({&first, 1}).labels.shape().rank() == 2;
@@ -123,7 +130,23 @@ void LossFunction::choose_outputs(const Config& config, const Dataset& data) {
             "mse needs regression targets; the data has {} classes: use cross_entropy", classes));
       }
       outputs_ = data.num_outputs();
+      return;
+    case Kind::MultiLabel:
+      break;  // chosen later
   }
+}
+
+void LossFunction::take_label_lists(const Config& config, const std::string& name) {
+  if (name == "distillation") {
+    config.error("distillation is for examples that have one class each; give cross_entropy");
+  }
+  for (const char* key : {"class_weights", "label_smoothing", "ignore_index"}) {
+    if (!config.is_map() || !config.has(key)) continue;
+    config.at(key).error(
+        "is for examples that have one class each, and these have several labels; leave it out");
+  }
+  kind_ = Kind::MultiLabel;
+  num_classes_ = 0;
 }
 
 void LossFunction::read_cross_entropy(const Config& config, const Dataset& data) {
@@ -170,6 +193,7 @@ void LossFunction::take_outputs(const Shape& output) {
 const char* LossFunction::outputs_are() const {
   switch (kind_) {
     case Kind::CrossEntropy:
+    case Kind::MultiLabel:
       return "classes";
     case Kind::BinaryCrossEntropy:
       return "decisions";
@@ -220,6 +244,8 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
       return binary_cross_entropy(output, binary_targets(batch), pos_weights_);
     case Kind::MeanSquaredError:
       return mse_loss(output, batch.targets);
+    case Kind::MultiLabel:
+      return multi_label_cross_entropy(output, batch.named.at(kLabelLists));
     case Kind::CrossEntropy:
       break;
   }
@@ -280,6 +306,7 @@ int64_t LossFunction::answers_of(const Batch& batch) const {
 }
 
 double LossFunction::weight_of(const Batch& batch) const {
+  if (has_label_lists()) return static_cast<double>(count_labelled(batch));
   if (cross_entropy_.class_weights.empty()) {
     return static_cast<double>(is_classification() ? answers_of(batch) : batch.size);
   }

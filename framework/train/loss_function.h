@@ -47,13 +47,14 @@ struct LossPart {
   LossSums sums;
 };
 
-enum class LossKind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError };
+/// MultiLabel: cross entropy of examples that have any number of labels each.
+enum class LossKind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError, MultiLabel };
 
-/// That of a resolved configuration.
+/// That of a resolved configuration, which names MultiLabel as CrossEntropy.
 LossKind loss_kind(const Config& config);
 
-/// Mean loss over a batch: cross entropy of class logits, binary cross entropy of logits that each
-/// are a decision of their own, or the mean squared error.
+/// Mean loss over a batch: cross entropy of class logits, of one label or several, binary cross
+/// entropy of logits that each are a decision of their own, or the mean squared error.
 class LossFunction {
  public:
   /// "cross_entropy", "binary_cross_entropy", "mse", or a map with `type` (and for cross_entropy
@@ -81,7 +82,9 @@ class LossFunction {
   /// the labels.
   LossWeights weights_of(const Batch& batch) const;
   /// Whether weights depend on labels; else they are the number of examples.
-  bool weighs_labels() const { return has_token_labels() || depends_on_class(); }
+  bool weighs_labels() const {
+    return has_token_labels() || depends_on_class() || has_label_lists();
+  }
   const std::optional<Distillation>& distillation() const { return distillation_; }
   /// Whether the loss of an example depends on its class, so that mixtures have none.
   bool depends_on_class() const {
@@ -113,7 +116,10 @@ class LossFunction {
   /// Whether the outputs are classes of which one is right.
   bool is_classification() const { return kind_ == Kind::CrossEntropy; }
   /// Whether answers are right or wrong, so that there is an accuracy.
-  bool has_accuracy() const { return kind_ != Kind::MeanSquaredError; }
+  bool has_accuracy() const { return is_classification() || kind_ == Kind::BinaryCrossEntropy; }
+  /// Whether examples have any number of labels each (`label_lists` of a batch), so that there are
+  /// precisions of the largest outputs.
+  bool has_label_lists() const { return kind_ == Kind::MultiLabel; }
   /// Whether the outputs are values, as near to the targets as can be.
   bool is_regression() const { return kind_ == Kind::MeanSquaredError; }
   /// What targets were divided by (data.normalize_targets), one for each output, or none: errors
@@ -149,6 +155,7 @@ class LossFunction {
   using Kind = LossKind;
 
   void read_cross_entropy(const Config& config, const Dataset& data);
+  void take_label_lists(const Config& config, const std::string& name);
   void read_distillation(const Config& config);
   void choose_outputs(const Config& config, const Dataset& data);
 

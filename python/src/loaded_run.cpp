@@ -81,7 +81,7 @@ py::dict evaluate(const LoadedRun& run, const py::object& inputs, const py::obje
   all["loss"] = result.loss;
   if (!std::isnan(result.accuracy)) all["accuracy"] = result.accuracy;
   if (!std::isnan(result.top5_accuracy)) all["top5_accuracy"] = result.top5_accuracy;
-  for (const auto& [name, value] : regression_results(result)) all[py::str(name)] = value;
+  for (const auto& [name, value] : other_results(result)) all[py::str(name)] = value;
   all["examples"] = result.examples;
   return all;
 }

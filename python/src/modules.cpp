@@ -126,9 +126,7 @@ py::dict describe(const Evaluation& result) {
   add("accuracy", result.accuracy);
   add("top5_accuracy", result.top5_accuracy);
   add("perplexity", result.perplexity);
-  add("r2", result.r2);
-  add("mae", result.mae);
-  add("rmse", result.rmse);
+  for (const auto& [name, value] : other_results(result)) entries[py::str(name)] = value;
   add("bits_per_character", result.bits_per_character);
   entries["examples"] = result.examples;
   return entries;

@@ -1,4 +1,5 @@
 #include "lacuna/sparsity/masks/balanced_mask.hpp"
+#include "lacuna/sparsity/options/group_count.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -74,7 +75,7 @@ Positions balanced_mask(const CounterRng& rng, const Shape& shape, int64_t nnz,
   const int64_t rows = matrix_rows(shape), columns = matrix_columns(shape);
   if (nnz == 0) return Positions(shape);
   const bool by_columns = groups.along == ScoreGroups::Along::Columns;
-  const int64_t decks = by_columns ? groups.count : 1;
+  const int64_t decks = by_columns ? count_of_groups(groups, shape) : 1;
   uint64_t draw = 0;
   std::vector<Deck> deck;
   for (int64_t d = 0; d < decks; ++d) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/options/group_count.hpp"
 
 namespace lacuna {
 namespace {
@@ -16,8 +17,12 @@ int64_t columns_of(const Shape& shape) {
 
 }  // namespace
 
+int64_t count_of_groups(const ScoreGroups& groups, const Shape& shape) {
+  return groups.count > 0 ? groups.count : std::max<int64_t>(rows_of(shape), 1);
+}
+
 void ScoreGroups::require_fit(const std::string& parameter, const Shape& shape) const {
-  if (along == Along::Flat) return;
+  if (along == Along::Flat || count == 0) return;
   const bool rows = along == Along::Rows;
   const bool has_taps = shape.rank() > 2;
   const int64_t size = rows ? rows_of(shape) : has_taps ? shape[1] : columns_of(shape);
@@ -32,8 +37,8 @@ void ScoreGroups::require_fit(const std::string& parameter, const Shape& shape) 
 }
 
 GroupIndex::GroupIndex(const ScoreGroups& groups, const Shape& shape)
-    : count_(groups.count),
-      size_(shape.numel() / groups.count),
+    : count_(count_of_groups(groups, shape)),
+      size_(shape.numel() / count_),
       rows_of_one_(std::max<int64_t>(rows_of(shape), 1)),
       columns_of_one_(std::max<int64_t>(columns_of(shape), 1)) {
   if (groups.along == ScoreGroups::Along::Columns) {

@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/options/counting.hpp"
+#include "lacuna/sparsity/options/group_count.hpp"
 
 namespace lacuna {
 
@@ -102,13 +103,15 @@ std::vector<int64_t> SparsityTarget::nnz_at(int64_t step, int64_t updates,
   } else if (distribution.kind == Distribution::Kind::Uniform) {
     const float sparsity = sparsity_.at(step, updates);
     for (const Shape& shape : shapes) {
-      counts.push_back(target_nnz(sparsity, shape.numel() / groups.count) * groups.count);
+      const int64_t of_groups = count_of_groups(groups, shape);
+      counts.push_back(target_nnz(sparsity, shape.numel() / of_groups) * of_groups);
     }
   } else {
     counts =
         distribute_nnz(distribution, std::clamp(sparsity_.at(step, updates), 0.0f, 1.0f), shapes);
   }
-  for (int64_t& count : counts) count -= count % groups.count;
+  for (size_t i = 0; i < counts.size(); ++i)
+    counts[i] -= counts[i] % count_of_groups(groups, shapes[i]);
   return counts;
 }
 

@@ -75,6 +75,7 @@ class ExampleFiles {
     for (const char* split : {"train", "dev", "test"}) {
       folder_.write(std::string("data/") + split + ".txt", "0 dull\n1 a fine play\n");
     }
+    folder_.write("data/extreme.txt", "3 40 30\n1,29 3:0.5 7:1\n 0:1\n12 39:0.25 0:1\n");
     folder_.write("data/reviews.csv", "stars,review\n0,dull\n1,\"a fine, fine play\"\n");
     folder_.write("data/news.csv", "2,Cup,They won\n1,Peace,\"Talks, at last\"\n");
     folder_.write("data/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine\n");

@@ -111,6 +111,10 @@ INSTANTIATE_TEST_SUITE_P(
                  Change::KeepsItsCount},
         Property{"RigLInGroups", "{algorithm: rigl, sparsity: 0.7, balance_in_groups: 4}",
                  Change::KeepsItsCount},
+        Property{"SetInRows", "{algorithm: set, sparsity: 0.7, balance_out_groups: rows}",
+                 Change::KeepsItsCount},
+        Property{"RigLInRows", "{algorithm: rigl, sparsity: 0.7, balance_out_groups: rows}",
+                 Change::KeepsItsCount},
         Property{"RigLByErk",
                  "{algorithm: rigl, sparsity: 0.7, distribution: erk, drop_fraction: 1.0}",
                  Change::KeepsItsCount},
@@ -129,6 +133,26 @@ INSTANTIATE_TEST_SUITE_P(
                  "{until: 7, algorithm: dense}, {algorithm: rigl, sparsity: 0.8}]",
                  Change::Any}),
     [](const auto& test) { return test.param.name; });
+
+// Rows of 12 and of 16 columns have 3 and 4 nonzeros each, at every step.
+TEST(Counts, WithRowsAsGroupsAreTheSameInEachRow) {
+  for (const char* algorithm : {"static", "set", "rigl"}) {
+    TestModel t;
+    const auto own = from_yaml(std::string("{algorithm: ") + algorithm +
+                               ", density: 0.3, balance_out_groups: rows}");
+    t.apply(*own);
+    for (int step = 0; step < 4; ++step) {
+      for (const char* name : kWeights) {
+        const Positions positions = t.weight(name).pattern()->positions();
+        for (int64_t row = 0; row < positions.rows(); ++row) {
+          ASSERT_EQ(static_cast<int64_t>(positions.row(row).size()), 3 * positions.columns() / 10)
+              << algorithm << " " << name << " " << row << " after step " << step;
+        }
+      }
+      t.step();
+    }
+  }
+}
 
 // By the counting rule of the step's target: int((1 − s)·numel), per group where there are groups.
 TEST(Counts, AreThoseOfTheTarget) {

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/data/sparse/labelled_sparse.hpp"
 #include "lacuna/framework/data/types/cifar.h"
 #include "lacuna/framework/data/types/colour_glyphs.hpp"
 #include "lacuna/framework/data/types/csv.h"
@@ -69,6 +70,9 @@ void register_datasets(DatasetRegistry& registry) {
                tokens_dataset());
   registry.add("labelled_text", "sentences with a label each, in lines or CSV",
                labelled_text_dataset());
+  registry.add("labelled_sparse",
+               "sparse examples with several labels each, of up to a million classes",
+               labelled_sparse_dataset());
 }
 
 }  // namespace lacuna

@@ -117,6 +117,27 @@ void CsvWriter::value_row(const float* values, int64_t outputs) {
   std::fputc('\n', file_);
 }
 
+void CsvWriter::top_header(int64_t count) {
+  for (int64_t i = 1; i <= count; ++i) {
+    std::fprintf(file_, "%sclass%lld,logit%lld", i > 1 ? "," : "", static_cast<long long>(i),
+                 static_cast<long long>(i));
+  }
+  std::fputc('\n', file_);
+}
+
+void CsvWriter::top_row(std::span<const int64_t> classes, std::span<const float> logits) {
+  for (size_t i = 0; i < classes.size(); ++i) {
+    std::fputs(i > 0 ? "," : "", file_);
+    if (classes[i] < 0) {
+      std::fputc(',', file_);
+    } else {
+      std::fprintf(file_, "%lld,%.9g", static_cast<long long>(classes[i]),
+                   static_cast<double>(logits[i]));
+    }
+  }
+  std::fputc('\n', file_);
+}
+
 void CsvWriter::token_header() { std::fputs("line,mask,token,probability\n", file_); }
 
 void CsvWriter::token_row(int64_t line, int64_t mask, std::string_view token, double probability) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,11 @@ class CsvWriter {
 
   void value_header(int64_t outputs);
   void value_row(const float* values, int64_t outputs);
+
+  /// The classes with the largest logits, and these: `class1`, `logit1`, `class2`, … Classes are
+  /// numbers; both are empty for −1, where there are fewer.
+  void top_header(int64_t count);
+  void top_row(std::span<const int64_t> classes, std::span<const float> logits);
 
   /// Tokens in the place of masks: the line that has it, the number of the mask in it, the token,
   /// in quotes, and its probability.

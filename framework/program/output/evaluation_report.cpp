@@ -65,7 +65,7 @@ Config to_config(const char* split, const Evaluation& result) {
     entry.set("bits_per_character", result.bits_per_character);
   }
   if (!std::isnan(result.unknown_tokens)) entry.set("unknown_tokens", result.unknown_tokens);
-  for (const auto& [name, value] : regression_results(result)) entry.set(name, value);
+  for (const auto& [name, value] : other_results(result)) entry.set(name, value);
   entry.set("examples", result.examples);
   return entry;
 }
@@ -119,6 +119,11 @@ std::string describe_evaluation(const Config& entry) {
     const double unknown = entry.has("unknown_tokens") ? entry.required<double>("unknown_tokens")
                                                        : std::numeric_limits<double>::quiet_NaN();
     line += "  " + bits_in_words(entry.required<double>("bits_per_character"), unknown);
+  }
+  for (const PrecisionAt& precision : kPrecisions) {
+    if (!entry.has(precision.name)) continue;
+    line += fmt::format("  P@{} {:.2f} %", precision.count,
+                        100 * entry.required<double>(precision.name));
   }
   if (entry.has("r2")) line += fmt::format("  R² {:.4f}", entry.required<double>("r2"));
   for (const auto& [key, name] : {std::pair{"mae", "MAE"}, {"rmse", "RMSE"}}) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/tokens/token_ids.h"
+#include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/token_mixer.h"
@@ -94,6 +95,36 @@ void require_output_fits(const Sequential& model, const ModelLayers& layers, con
       name, last->type(), output.to_string(), wanted.values, wanted.values_are,
       wanted.shape.to_string(), remedy(data, output, wanted.shape, !layers.made_by.empty()),
       behind(layers)));
+}
+
+void require_sparse_inputs_fit(Sequential& model, const ModelLayers& layers, const Dataset& data) {
+  const int64_t first = 0;
+  const bool is_sparse = data.size() > 0 && data.vocabulary_size() == 0 &&
+                         data.gather({&first, 1}).named.contains(kFeatureIds);
+  int64_t readers = 0;
+  for (const Module* module : model.modules()) {
+    const auto* user = dynamic_cast<const NamedInputUser*>(module);
+    if (user == nullptr || user->requested_input().name != kFeatureIds) continue;
+    ++readers;
+    const ModelLayer* layer = find_layer(layers.layers, module->path());
+    const Config& node = layer == nullptr ? layers.node : layer->node;
+    if (!is_sparse) {
+      node.error(
+          fmt::format("layer '{}' ({}) is for sparse examples, which data of type "
+                      "labelled_sparse has; give linear here",
+                      module->path(), module->type()));
+    }
+    if (module != model.chain().modules().front()) {
+      node.error(
+          fmt::format("layer '{}' ({}) reads the features of examples, so that it must be "
+                      "the first layer",
+                      module->path(), module->type()));
+    }
+  }
+  if (!is_sparse || readers > 0) return;
+  layers.layers.front().node.error(
+      "the data has sparse examples, of which the first layer must be an embedding_bag (its keys "
+      "are those of linear)");
 }
 
 std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const Dataset& data) {

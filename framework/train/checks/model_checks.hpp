@@ -24,6 +24,10 @@ struct WantedOutput {
 void require_output_fits(const Sequential& model, const ModelLayers& layers, const Dataset& data,
                          const WantedOutput& wanted);
 
+/// Sparse examples (those whose batches have `feature_ids`) need an embedding_bag as the first
+/// layer, and no other examples can have one. *Errors:* ConfigError at the layer.
+void require_sparse_inputs_fit(Sequential& model, const ModelLayers& layers, const Dataset& data);
+
 /// Why a model's attention does not suit the labels of tokens: a token that sees the next one
 /// learns nothing by predicting it, and a hidden one is to be predicted from the tokens on both
 /// sides.

@@ -19,6 +19,7 @@
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/framework/layouts/cost/kept_times.hpp"
 #include "lacuna/framework/nn/memory_report.hpp"
+#include "lacuna/framework/nn/tiled_output.h"
 #include "lacuna/framework/train/loop/run_timing.hpp"
 #include "lacuna/framework/train/parts/experiment_on_data.hpp"
 
@@ -83,6 +84,13 @@ bool fits(const Experiment& e) {
   return 1.5 * static_cast<double>(dense_bytes(*e.model)) < static_cast<double>(available_memory());
 }
 
+// Weights in tiles are never made dense.
+bool has_tiles(const Experiment& e) {
+  return std::ranges::any_of(e.model->modules(), [](const Module* module) {
+    return dynamic_cast<const TiledOutput*>(module) != nullptr;
+  });
+}
+
 std::optional<double> measured(const Experiment& e, double budget) {
   Config config = e.config.clone();
   for (const char* section : {"sparsity", "sparsifiers", "csr_up_to"}) config.erase(section);
@@ -108,7 +116,7 @@ std::optional<DenseStep> dense_step(const Experiment& e, double sparse_step, dou
     const std::string key = key_of(e);
     if (const auto kept = kept_time(kFile, key)) return DenseStep{*kept, true};
     const double expected = predicted(e, sparse_step);
-    if (fits(e) && 3.0 * expected < kLongest) {
+    if (fits(e) && !has_tiles(e) && 3.0 * expected < kLongest) {
       if (const auto seconds = measured(e, budget)) {
         // Short measurements are of few steps, and in long steps another program had the processor.
         constexpr double kLeastBudget = 0.5, kMostOverExpected = 3.0;

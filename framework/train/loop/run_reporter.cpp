@@ -209,7 +209,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   const bool has_top5 = experiment_.loss.has_top5();
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
   if (std::isfinite(result.perplexity)) evaluation.set("perplexity", result.perplexity);
-  for (const auto& [name, value] : regression_results(result)) evaluation.set(name, value);
+  for (const auto& [name, value] : other_results(result)) evaluation.set(name, value);
   if (!std::isnan(result.bits_per_character)) {
     evaluation.set("bits_per_character", result.bits_per_character);
   }
@@ -222,6 +222,9 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
                                  rounded(result.loss));
   if (experiment_.loss.has_accuracy()) {
     line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
+  }
+  if (const std::string precisions = precisions_in_words(result); !precisions.empty()) {
+    line += "  " + precisions;
   }
   if (!std::isnan(result.r2)) line += fmt::format("  R² {:.4f}", result.r2);
   if (!std::isnan(result.rmse)) line += "  RMSE " + rounded(result.rmse);

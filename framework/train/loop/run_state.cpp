@@ -47,8 +47,7 @@ void add_evaluation(StateDict& state, const std::string& split,
   if (!std::isnan(result->top5_accuracy)) {
     state.set(split + "_top5_accuracy", result->top5_accuracy);
   }
-  for (const auto& [name, value] : regression_results(*result))
-    state.set(split + "_" + name, value);
+  for (const auto& [name, value] : other_results(*result)) state.set(split + "_" + name, value);
   state.set(split + "_examples", result->examples);
 }
 
@@ -70,6 +69,10 @@ std::optional<Evaluation> read_evaluation(const StateDict& state, const std::str
   read("r2", result.r2);
   read("mae", result.mae);
   read("rmse", result.rmse);
+  for (size_t i = 0; i < kPrecisions.size(); ++i) {
+    const std::string key = split + "_" + kPrecisions[i].name;
+    if (state.contains(key)) result.precisions[i] = state.number(key, 0.0, 1.0);
+  }
   return result;
 }
 

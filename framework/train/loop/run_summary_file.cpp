@@ -57,7 +57,7 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
   if (!std::isnan(result->top5_accuracy)) {
     summary.set(split + "_top5_accuracy", result->top5_accuracy);
   }
-  for (const auto& [name, value] : regression_results(*result)) {
+  for (const auto& [name, value] : other_results(*result)) {
     summary.set(split + "_" + name, value);
   }
   summary.set(split + "_loss", result->loss);

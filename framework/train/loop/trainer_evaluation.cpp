@@ -84,10 +84,13 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
 bool Trainer::judge(const Evaluation& result) {
   const LossFunction& loss = experiment_.loss;
   const bool by_accuracy = loss.has_accuracy() && !loss.has_token_labels();
+  const double precision = result.precisions.front();
+  const double score = by_accuracy             ? result.accuracy
+                       : std::isnan(precision) ? -result.loss
+                                               : precision;
   int64_t nonzeros = 0;
   for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
-  const bool is_best =
-      state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss, nonzeros, result.loss);
+  const bool is_best = state_.stopping.judge(score, nonzeros, result.loss);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
                          state_.step, experiment_.train.early_stopping->patience));

@@ -80,6 +80,7 @@ void build_model(ExperimentBuild& b) {
                        .values = e.loss.outputs(),
                        .values_are = e.loss.outputs_are()});
   require_attention_fits(*e.model, e.layers, data);
+  require_sparse_inputs_fit(*e.model, e.layers, data);
   freeze_parameters(*e.model, section);
   e.model->initialize(e.train.seed);
   require_lengths_fit(*e.model, e.layers, e.data);

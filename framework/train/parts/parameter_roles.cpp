@@ -12,6 +12,7 @@
 #include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/tied_weight.h"
+#include "lacuna/framework/nn/tiled_output.h"
 #include "lacuna/layers/tokens/attention.h"
 
 namespace lacuna {
@@ -189,6 +190,11 @@ class SizeWalk {
     if (const auto* affine = dynamic_cast<const AffineLayer*>(module)) return add(*affine, flow);
     if (const auto* attention = dynamic_cast<const Attention*>(module))
       add(layer, *attention, flow);
+    if (dynamic_cast<const TiledOutput*>(module) != nullptr) {
+      layer.node.error(
+          fmt::format("layer '{}' ({}) has weights for which the parametrization has no rules",
+                      layer.path, layer.type));
+    }
     if (module->own_parameters().empty() && dynamic_cast<TiedWeight*>(module) == nullptr) {
       return pass_on(module, flow);
     }

@@ -51,7 +51,7 @@ class Resume : public RunFixture {
     EXPECT_EQ(timeless_events(run_dir(a)), timeless_events(run_dir(b)));
     for (const char* key :
          {"test_accuracy", "test_loss", "train_loss", "steps", "nnz", "test_top5_accuracy"}) {
-      EXPECT_EQ(summary(run_dir(a)).at(key).text(), summary(run_dir(b)).at(key).text()) << key;
+      EXPECT_EQ(summary(run_dir(a)).get(key).text(), summary(run_dir(b)).get(key).text()) << key;
     }
     EXPECT_EQ(listing(run_dir(a)), listing(run_dir(b)));
     EXPECT_EQ(listing(run_dir(a) + "/checkpoints"), listing(run_dir(b) + "/checkpoints"));
