@@ -3,7 +3,8 @@
 
 #include <hwy/cache_control.h>
 
-#include "lacuna/framework/kernels/images/channel_passes.hpp"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/images/image_runs.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/simd/processor.hpp"
 
@@ -19,23 +20,26 @@ namespace lacuna::HWY_NAMESPACE {
 namespace {
 
 // into = scale x + shift (+ added), with or without ReLU; pass: whether it is not ≤ 0.
-void affine_run(const NormRun& run, const Lanes& scale, const Lanes& shift, bool rectify) {
+void affine_run(const NormRun& all, const Lanes& scale, const Lanes& shift, bool rectify) {
   const Vector zero = hn::Zero(Floats());
   Vector a[kRunVectors], b[kRunVectors];
   for (int v = 0; v < kRunVectors; ++v) a[v] = lanes_at(scale, v), b[v] = lanes_at(shift, v);
-  for_each_vector(run.count, [&](int v, int64_t i, int64_t n) HWY_ATTR {
-    ask_ahead(run.x, v, i);
-    Vector y = hn::MulAdd(a[v], load_some(run.x + i, n), b[v]);
-    if (run.added != nullptr) {
-      ask_ahead(run.added, v, i);
-      y = hn::Add(y, load_some(run.added + i, n));
-    }
-    // Max is not used, because it may return zero for NaN.
-    if (rectify) y = hn::IfThenZeroElse(hn::Lt(y, zero), y);
-    store_around(run, y, run.into + i, n);
-    if (run.pass != nullptr) store_bits(hn::Not(hn::Le(y, zero)), run.pass, i);
-  });
-  clear_line_behind(run);
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    for_each_vector(run.count, [&](int v, int64_t i, int64_t n) HWY_ATTR {
+      ask_ahead(run.x, v, i);
+      Vector y = hn::MulAdd(a[v], load_some(run.x + i, n), b[v]);
+      if (run.added != nullptr) {
+        ask_ahead(run.added, v, i);
+        y = hn::Add(y, load_some(run.added + i, n));
+      }
+      // Max is not used, because it may return zero for NaN.
+      if (rectify) y = hn::IfThenZeroElse(hn::Lt(y, zero), y);
+      store_around(run, y, run.into + i, n);
+      if (run.pass != nullptr) store_bits(hn::Not(hn::Le(y, zero)), run.pass, i);
+    });
+    clear_line_behind(run);
+  }
 }
 
 }  // namespace
@@ -49,15 +53,18 @@ namespace {
 HWY_EXPORT(affine_run);
 
 // Scalar form, to check the vectorized one.
-void affine_plainly(const NormRun& run, const Lanes& scale, const Lanes& shift, bool rectify) {
-  for (int64_t i = 0; i < run.count; ++i) {
-    const auto lane = static_cast<size_t>(i % kRunLanes);
-    const float y =
-        scale[lane] * run.x[i] + shift[lane] + (run.added == nullptr ? 0.0f : run.added[i]);
-    run.into[i] = rectify && y < 0.0f ? 0.0f : y;
-    if (run.pass != nullptr) set_bit(run.pass, i, !(y <= 0.0f));
+void affine_plainly(const NormRun& all, const Lanes& scale, const Lanes& shift, bool rectify) {
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    for (int64_t i = 0; i < run.count; ++i) {
+      const auto lane = static_cast<size_t>(i % kRunLanes);
+      const float y =
+          scale[lane] * run.x[i] + shift[lane] + (run.added == nullptr ? 0.0f : run.added[i]);
+      run.into[i] = rectify && y < 0.0f ? 0.0f : y;
+      if (run.pass != nullptr) set_bit(run.pass, i, !(y <= 0.0f));
+    }
+    clear_line_behind_plainly(run);
   }
-  clear_line_behind_plainly(run);
 }
 
 }  // namespace
@@ -79,20 +86,23 @@ Tensor channel_affine(const Tensor& x, const std::vector<float>& scale,
   float* into = y.mutable_data(x.order());
   // In row-major order, rows of pixels are not aligned.
   const bool around_caches = x.order() != Order::RowMajor && writes_around_caches(y.bytes());
-  const ChannelTasks tasks(runs);
-  tasks.for_each([&](int64_t group, int64_t task) {
-    const Lanes a = lanes_of(runs, scale, group), b = lanes_of(runs, shift, group);
-    for (int64_t part = tasks.first(task); part < tasks.first(task + 1); ++part) {
-      runs.for_each(group, part, [&](const ImageRuns::Run& run) {
-        run_affine({.x = data + run.begin,
-                    .added = added_data == nullptr ? nullptr : added_data + run.begin,
-                    .into = into + run.begin,
-                    .pass = pass == nullptr ? nullptr : pass + run.bits,
-                    .count = run.count,
-                    .has_line_behind = run.has_line_behind,
-                    .around_caches = around_caches},
-                   a, b, rectify == Rectify::Yes);
-      });
+  const std::vector<Lanes> a = lanes_of_groups(runs, scale), b = lanes_of_groups(runs, shift);
+  // In the order of memory: the groups of a part follow each other.
+  constexpr int64_t kTasks = 64;
+  const int64_t groups = runs.groups(), count = groups * runs.parts();
+  parallel_for(count, (count + kTasks - 1) / kTasks, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto group = static_cast<size_t>(i % groups);
+      const ImageRuns::Run run = runs.run(i % groups, i / groups);
+      run_affine({.x = data + run.begin,
+                  .added = added_data == nullptr ? nullptr : added_data + run.begin,
+                  .into = into + run.begin,
+                  .pass = pass == nullptr ? nullptr : pass + run.bits,
+                  .count = run.count,
+                  .rows = run.rows,
+                  .row_step = run.row_step,
+                  .around_caches = around_caches},
+                 a[group], b[group], rectify == Rectify::Yes);
     }
     if (around_caches) hwy::FlushStream();
   });

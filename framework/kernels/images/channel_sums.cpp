@@ -16,14 +16,17 @@ namespace lacuna::HWY_NAMESPACE {
 namespace {
 
 // s += Σ (x − pivot), q += Σ (x − pivot)².
-void statistics_run(const NormRun& run, const Lanes& pivot, LaneSums& s, LaneSums& q) {
-  add_lane_sums(
-      run.count, s, q,
-      [&](int v, int64_t i, int64_t n) HWY_ATTR {
-        ask_ahead(run.x, v, i);
-        return hn::Sub(load_some(run.x + i, n), lanes_at(pivot, v));
-      },
-      [](int, int64_t, int64_t, Vector value) HWY_ATTR { return hn::Mul(value, value); });
+void statistics_run(const NormRun& all, const Lanes& pivot, LaneSums& s, LaneSums& q) {
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    add_lane_sums(
+        run.count, s, q,
+        [&](int v, int64_t i, int64_t n) HWY_ATTR {
+          ask_ahead(run.x, v, i);
+          return hn::Sub(load_some(run.x + i, n), lanes_at(pivot, v));
+        },
+        [](int, int64_t, int64_t, Vector value) HWY_ATTR { return hn::Mul(value, value); });
+  }
 }
 
 }  // namespace
@@ -37,12 +40,15 @@ namespace {
 HWY_EXPORT(statistics_run);
 
 // Scalar forms, to check the vectorized ones.
-void statistics_plainly(const NormRun& run, const Lanes& pivot, LaneSums& s, LaneSums& q) {
-  for (int64_t i = 0; i < run.count; ++i) {
-    const auto lane = static_cast<size_t>(i % kRunLanes);
-    const double value = static_cast<double>(run.x[i]) - pivot[lane];
-    s[lane] += value;
-    q[lane] += value * value;
+void statistics_plainly(const NormRun& all, const Lanes& pivot, LaneSums& s, LaneSums& q) {
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    for (int64_t i = 0; i < run.count; ++i) {
+      const auto lane = static_cast<size_t>(i % kRunLanes);
+      const double value = static_cast<double>(run.x[i]) - pivot[lane];
+      s[lane] += value;
+      q[lane] += value * value;
+    }
   }
 }
 
@@ -56,9 +62,10 @@ std::vector<ChannelSums::Pair> sums_of(const ImageRuns& runs, const float* data,
   tasks.for_each([&](int64_t group, int64_t task) {
     const Lanes lanes = pivot.empty() ? Lanes{} : lanes_of(runs, pivot, group);
     sums.sum(group, task, [&](int64_t part, LaneSums& s, LaneSums& q) {
-      runs.for_each(group, part, [&](const ImageRuns::Run& run) {
-        run_sums({.x = data + run.begin, .count = run.count}, lanes, s, q);
-      });
+      const ImageRuns::Run run = runs.run(group, part);
+      run_sums(
+          {.x = data + run.begin, .count = run.count, .rows = run.rows, .row_step = run.row_step},
+          lanes, s, q);
     });
   });
   std::vector<ChannelSums::Pair> of_channels;
@@ -74,11 +81,11 @@ Lanes first_means(const ImageRuns& runs, const float* data, int64_t group) {
   const int64_t present = runs.lanes(group, 0);
   LaneSums sums{}, counts{};
   int64_t seen = 0;
-  runs.for_each(group, 0, [&](const ImageRuns::Run& run) {
-    for (int64_t i = 0; i < run.count && seen < kValues; ++i, ++seen) {
+  runs.for_each_row(group, 0, [&](int64_t begin, int64_t count) {
+    for (int64_t i = 0; i < count && seen < kValues; ++i, ++seen) {
       if (i % kRunLanes >= present) continue;
       const size_t lane = runs.has_channel_lanes() ? static_cast<size_t>(i % kRunLanes) : 0;
-      sums[lane] += static_cast<double>(data[run.begin + i]);
+      sums[lane] += static_cast<double>(data[begin + i]);
       ++counts[lane];
     }
   });
@@ -133,11 +140,11 @@ void PartMoments::take(int64_t part, const ImageSlabs& images, const SlabPart& a
     Lanes pivot;
     pivot.fill(static_cast<float>(near / static_cast<double>(examples)));
     LaneSums s{}, q{};
-    for (int64_t row = at.rows.begin; row < at.rows.end; ++row) {
-      run_sums({.x = slabs + images.line(at.slab, channel, row, at.columns.begin),
-                .count = width * kImageSlabWidth},
-               pivot, s, q);
-    }
+    run_sums({.x = first,
+              .count = width * kImageSlabWidth,
+              .rows = at.rows.end - at.rows.begin,
+              .row_step = images.row_lines() * kImageSlabWidth},
+             pivot, s, q);
     double sum = 0.0, squares = 0.0;
     for (size_t i = 0; i < static_cast<size_t>(examples); ++i) sum += s[i], squares += q[i];
     const double count = pixels * static_cast<double>(examples), distance = sum / count;

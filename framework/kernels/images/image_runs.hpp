@@ -18,8 +18,8 @@ static_assert(kRunLanes == kImageSlabWidth && kRunLanes == kChannelBlock);
 using Lanes = std::array<float, kRunLanes>;
 using LaneSums = std::array<double, kRunLanes>;
 
-/// Images as groups of channels times parts of the batch; each part has several runs. In row-major
-/// images and slabs a group is one channel, in blocks it is 16 channels, one per lane.
+/// Images as groups of channels times parts of the batch. In row-major images and slabs a group is
+/// one channel, in blocks it is 16 channels, one per lane.
 class ImageRuns {
  public:
   explicit ImageRuns(const Shape& shape, Order order)
@@ -54,27 +54,37 @@ class ImageRuns {
     return (order_ == Order::ImageSlabs ? slabs_.size() : blocks_.size()) / 8;
   }
 
-  /// Consecutive floats.
+  /// Rows of consecutive floats.
   struct Run {
-    int64_t begin, count;
-    int64_t bits;                  // the byte of the first float's bit
-    bool has_line_behind = false;  // between the rows of slabs
+    int64_t begin, count;  // the first row's
+    int64_t bits;          // the byte of the first float's bit
+    int64_t rows = 1;      // in slabs more, with a line of zeros between them
+    int64_t row_step = 0;  // from a row to the next, in floats
   };
-  /// Calls `visit(run)` for each run.
-  template <class Visit>
-  void for_each(int64_t group, int64_t part, const Visit& visit) const {
+  /// A group's floats of a part.
+  Run run(int64_t group, int64_t part) const {
     const int64_t pixels = slabs_.height * slabs_.width;
     if (order_ == Order::RowMajor) {
       const int64_t plane = part * slabs_.channels + group;
-      return visit(Run{plane * pixels, pixels, plane * plane_bytes()});
+      return {.begin = plane * pixels, .count = pixels, .bits = plane * plane_bytes()};
     }
     if (has_channel_lanes()) {
       const int64_t begin = blocks_.block(part, group, 0);
-      return visit(Run{begin, pixels * kRunLanes, begin / 8});
+      return {.begin = begin, .count = pixels * kRunLanes, .bits = begin / 8};
     }
-    for (int64_t row = 0; row < slabs_.height; ++row) {
-      const int64_t begin = slabs_.line(part, group, row, 0);
-      visit(Run{begin, slabs_.width * kRunLanes, begin / 8, row + 1 < slabs_.height});
+    const int64_t begin = slabs_.line(part, group, 0, 0);
+    return {.begin = begin,
+            .count = slabs_.width * kRunLanes,
+            .bits = begin / 8,
+            .rows = slabs_.height,
+            .row_step = slabs_.row_lines() * kRunLanes};
+  }
+  /// Calls `visit(first float, number of floats)` for each row of a run.
+  template <class Visit>
+  void for_each_row(int64_t group, int64_t part, const Visit& visit) const {
+    const Run all = run(group, part);
+    for (int64_t row = 0; row < all.rows; ++row) {
+      visit(all.begin + row * all.row_step, all.count);
     }
   }
 

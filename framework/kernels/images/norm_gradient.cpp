@@ -16,33 +16,39 @@ namespace lacuna::HWY_NAMESPACE {
 namespace {
 
 // s += Σ g, q += Σ g (x − mean); dg = g, where it is there.
-void gradient_sums_run(const NormRun& run, const Lanes& mean, LaneSums& s, LaneSums& q) {
-  add_lane_sums(
-      run.count, s, q,
-      [&](int v, int64_t i, int64_t n) HWY_ATTR {
-        ask_ahead(run.dy, v, i);
-        if (run.more_dy != nullptr) ask_ahead(run.more_dy, v, i);
-        ask_ahead(run.x, v, i);
-        const Vector g = gradient_at(run, i, n);
-        if (run.dg != nullptr) store_some(g, run.dg + i, n);
-        return g;
-      },
-      [&](int v, int64_t i, int64_t n, Vector g)
-          HWY_ATTR { return hn::Mul(g, hn::Sub(load_some(run.x + i, n), lanes_at(mean, v))); });
-  clear_line_behind(run);
+void gradient_sums_run(const NormRun& all, const Lanes& mean, LaneSums& s, LaneSums& q) {
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    add_lane_sums(
+        run.count, s, q,
+        [&](int v, int64_t i, int64_t n) HWY_ATTR {
+          ask_ahead(run.dy, v, i);
+          if (run.more_dy != nullptr) ask_ahead(run.more_dy, v, i);
+          ask_ahead(run.x, v, i);
+          const Vector g = gradient_at(run, i, n);
+          if (run.dg != nullptr) store_some(g, run.dg + i, n);
+          return g;
+        },
+        [&](int v, int64_t i, int64_t n, Vector g)
+            HWY_ATTR { return hn::Mul(g, hn::Sub(load_some(run.x + i, n), lanes_at(mean, v))); });
+    clear_line_behind(run);
+  }
 }
 
 // into = a g + b x + c (+ added), dg = g.
-void affine_gradient_run(const NormRun& run, const Lanes& a, const Lanes& b, const Lanes& c) {
-  for_each_vector(run.count, [&](int v, int64_t i, int64_t n) HWY_ATTR {
-    const Vector g = gradient_at(run, i, n);
-    const Vector rest = hn::MulAdd(lanes_at(b, v), load_some(run.x + i, n), lanes_at(c, v));
-    Vector dx = hn::MulAdd(lanes_at(a, v), g, rest);
-    if (run.added != nullptr) dx = hn::Add(load_some(run.added + i, n), dx);
-    store_some(dx, run.into + i, n);
-    if (run.dg != nullptr) store_some(g, run.dg + i, n);
-  });
-  clear_line_behind(run);
+void affine_gradient_run(const NormRun& all, const Lanes& a, const Lanes& b, const Lanes& c) {
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    for_each_vector(run.count, [&](int v, int64_t i, int64_t n) HWY_ATTR {
+      const Vector g = gradient_at(run, i, n);
+      const Vector rest = hn::MulAdd(lanes_at(b, v), load_some(run.x + i, n), lanes_at(c, v));
+      Vector dx = hn::MulAdd(lanes_at(a, v), g, rest);
+      if (run.added != nullptr) dx = hn::Add(load_some(run.added + i, n), dx);
+      store_some(dx, run.into + i, n);
+      if (run.dg != nullptr) store_some(g, run.dg + i, n);
+    });
+    clear_line_behind(run);
+  }
 }
 
 }  // namespace
@@ -57,25 +63,31 @@ HWY_EXPORT(gradient_sums_run);
 HWY_EXPORT(affine_gradient_run);
 
 // Scalar forms, to check the vectorized ones.
-void gradient_sums_plainly(const NormRun& run, const Lanes& mean, LaneSums& s, LaneSums& q) {
-  for (int64_t i = 0; i < run.count; ++i) {
-    const auto lane = static_cast<size_t>(i % kRunLanes);
-    const double g = gradient_at(run, i);
-    s[lane] += g;
-    q[lane] += g * (static_cast<double>(run.x[i]) - mean[lane]);
-    if (run.dg != nullptr) run.dg[i] = static_cast<float>(g);
+void gradient_sums_plainly(const NormRun& all, const Lanes& mean, LaneSums& s, LaneSums& q) {
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    for (int64_t i = 0; i < run.count; ++i) {
+      const auto lane = static_cast<size_t>(i % kRunLanes);
+      const double g = gradient_at(run, i);
+      s[lane] += g;
+      q[lane] += g * (static_cast<double>(run.x[i]) - mean[lane]);
+      if (run.dg != nullptr) run.dg[i] = static_cast<float>(g);
+    }
+    clear_line_behind_plainly(run);
   }
-  clear_line_behind_plainly(run);
 }
-void affine_gradient_plainly(const NormRun& run, const Lanes& a, const Lanes& b, const Lanes& c) {
-  for (int64_t i = 0; i < run.count; ++i) {
-    const auto lane = static_cast<size_t>(i % kRunLanes);
-    const float g = gradient_at(run, i);
-    const float dx = a[lane] * g + b[lane] * run.x[i] + c[lane];
-    run.into[i] = run.added == nullptr ? dx : run.added[i] + dx;
-    if (run.dg != nullptr) run.dg[i] = g;
+void affine_gradient_plainly(const NormRun& all, const Lanes& a, const Lanes& b, const Lanes& c) {
+  for (int64_t row = 0; row < all.rows; ++row) {
+    const NormRun run = all.row(row);
+    for (int64_t i = 0; i < run.count; ++i) {
+      const auto lane = static_cast<size_t>(i % kRunLanes);
+      const float g = gradient_at(run, i);
+      const float dx = a[lane] * g + b[lane] * run.x[i] + c[lane];
+      run.into[i] = run.added == nullptr ? dx : run.added[i] + dx;
+      if (run.dg != nullptr) run.dg[i] = g;
+    }
+    clear_line_behind_plainly(run);
   }
-  clear_line_behind_plainly(run);
 }
 
 // Arrays that one of the passes reads, or null.
@@ -106,9 +118,7 @@ class GradientPasses {
            const NormTargets& into) {
     const Lanes lanes = lanes_of(runs_, mean, group);
     sums_.sum(group, task, [&](int64_t part, LaneSums& s, LaneSums& q) {
-      runs_.for_each(group, part, [&](const ImageRuns::Run& run) {
-        run_sums_(arrays(run, from, into), lanes, s, q);
-      });
+      run_sums_(arrays(runs_.run(group, part), from, into), lanes, s, q);
     });
   }
 
@@ -123,9 +133,7 @@ class GradientPasses {
       }
     }
     for (int64_t part = tasks_.first(task); part < tasks_.first(task + 1); ++part) {
-      runs_.for_each(group, part, [&](const ImageRuns::Run& run) {
-        run_map_(arrays(run, from, into), a, b, c);
-      });
+      run_map_(arrays(runs_.run(group, part), from, into), a, b, c);
     }
   }
 
@@ -141,7 +149,8 @@ class GradientPasses {
             .into = at(into.dx),
             .dg = at(into.dg),
             .count = run.count,
-            .has_line_behind = run.has_line_behind};
+            .rows = run.rows,
+            .row_step = run.row_step};
   }
 
   ImageRuns runs_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "lacuna/framework/core/image_slabs.hpp"
@@ -152,10 +153,12 @@ Tensor plane_means(const Tensor& x) {
   parallel_blocks(runs.parts(), [&](int64_t part) {
     for (int64_t group = 0; group < runs.groups(); ++group) {
       double sums[kRunLanes] = {};
-      runs.for_each(group, part, [&](const ImageRuns::Run& run) {
-        for (int64_t i = 0; i < run.count; ++i) {
-          sums[i % kRunLanes] += static_cast<double>(data[run.begin + i]);
+      runs.for_each_row(group, part, [&](int64_t begin, int64_t count) {
+        const float* row = data + begin;
+        for (; count >= kRunLanes; count -= kRunLanes, row += kRunLanes) {
+          for (int64_t i = 0; i < kRunLanes; ++i) sums[i] += static_cast<double>(row[i]);
         }
+        for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(row[i]);
       });
       if (is_slabs || runs.has_channel_lanes()) {
         for (int64_t i = 0; i < runs.lanes(group, part); ++i) {
@@ -192,8 +195,12 @@ Tensor plane_means_gradient(const Tensor& dy, const Shape& shape, Order order) {
       } else {
         std::fill_n(lanes, kRunLanes, share * from[part * channels + group]);
       }
-      runs.for_each(group, part, [&](const ImageRuns::Run& run) {
-        for (int64_t i = 0; i < run.count; ++i) into[run.begin + i] = lanes[i % kRunLanes];
+      runs.for_each_row(group, part, [&](int64_t begin, int64_t count) {
+        float* row = into + begin;
+        for (; count >= kRunLanes; count -= kRunLanes, row += kRunLanes) {
+          std::memcpy(row, lanes, sizeof(lanes));
+        }
+        std::copy_n(lanes, count, row);
       });
     }
   });
