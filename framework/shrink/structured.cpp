@@ -127,7 +127,8 @@ std::vector<std::vector<int32_t>> Structured::blocks_by(
 BudgetSearch Structured::search_to(double removed) const {
   BudgetSearch search{.most_refills = kRefills};
   if (budget_) {
-    search.target = 1.0 - removed + 1e-9;
+    // Schedules are in float32, and a block more would go for an error of that.
+    search.target = 1.0 - removed + (rounding_.multiple > 1 ? 1e-6 : 1e-9);
     search.part = [this](const KeptUnits& kept) { return part_left(kept); };
     return search;
   }

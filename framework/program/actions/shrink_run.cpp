@@ -196,7 +196,10 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
                                {"method", to_string(options.method)}});
   const Config before = evaluation_of(*whole);
   ShrunkModel model(*whole, config, options, section);
-  if (!given.has("sparsity")) model.leave_out_finished_sparsity();
+  if (!given.has("sparsity")) {
+    model.leave_out_finished_sparsity();
+    if (options.method == ShrinkMethod::Dead) model.keep_nonzeros();
+  }
   const auto e = model.build();
   Config messages = Config::list();
   for (const std::string& message : model.messages()) messages.push_back(message);

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "lacuna/framework/autograd/engine.h"
@@ -23,7 +25,7 @@ namespace {
 
 constexpr double kTimedSeconds = 1.0;  // of steps, for each number of units that is tried
 // Blocks of units that are tried again after the search. Each try of a time is measured.
-constexpr int kRefills = 200, kTimedRefills = 6;
+constexpr int kRefills = 200, kTimedRefills = 4;
 // A budget counts as used where what is left is this part of it.
 constexpr double kLeastUse = 0.9;
 
@@ -123,11 +125,8 @@ KeptUnits ShrunkModel::choose(const ShrinkOptions& options, const Config& sectio
   return choose_within(scores(options), options, section);
 }
 
-double ShrunkModel::part_left(const KeptUnits& kept, const ShrinkOptions& options) {
-  if (options.budget == ShrinkBudget::Time) {
-    after_.seconds = step_seconds(kept);
-    return after_.seconds / before_.seconds;
-  }
+double ShrunkModel::part_left(const KeptUnits& kept, const ShrinkOptions& options) const {
+  if (options.budget == ShrinkBudget::Time) return step_seconds(kept) / before_.seconds;
   const UnitsCost cost = cost_of(*from_.model, from_.rows, units_, kept);
   return options.budget == ShrinkBudget::Flops ? cost.flops / before_.flops
                                                : cost.parameters / before_.parameters;
@@ -139,14 +138,21 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
   const KeptUnits all = without_first(units_, {}, 0);
   const bool is_time = options.budget == ShrinkBudget::Time;
   if (is_time) before_.seconds = step_seconds(all);
-  const BudgetSearch search{
-      .target = options.to,
-      .part = [&](const KeptUnits& kept) { return kept == all ? 1.0 : part_left(kept, options); },
-      .most_refills = is_time ? kTimedRefills : kRefills};
+  std::map<KeptUnits, double> parts{{all, 1.0}};  // each is measured once
+  const BudgetSearch search{.target = options.to,
+                            .part =
+                                [&](const KeptUnits& kept) {
+                                  const auto [known, is_new] = parts.try_emplace(kept, 0.0);
+                                  if (is_new) known->second = part_left(kept, options);
+                                  return known->second;
+                                },
+                            .most_refills = is_time ? kTimedRefills : kRefills};
   const auto blocks = [&](const std::vector<int64_t>& multiples) {
     return removal_blocks(units_, from_.rows, scores, options, multiples);
   };
-  RoundedChoice choice = choose_rounded(units_, options.round_to, blocks, search, kLeastUse);
+  // Smaller multiples take as long for fewer channels, so for a time they are no closer.
+  const double least_use = is_time ? 0.0 : kLeastUse;
+  RoundedChoice choice = choose_rounded(units_, options.round_to, blocks, search, least_use);
   if (!choice.kept) {
     Rounding finest = options.round_to;
     if (finest.is_auto) finest.multiple = 1;
@@ -162,7 +168,7 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
   }
   rounding_ = choice.rounding;
   const double part = search.part(*choice.kept);
-  if (is_time && *choice.kept == all) after_.seconds = before_.seconds;
+  if (is_time) after_.seconds = part * before_.seconds;
   report_rounding(part, options);
   return std::move(*choice.kept);
 }
@@ -203,6 +209,35 @@ void ShrunkModel::leave_out_finished_sparsity() {
   messages_.push_back(
       "all masked units are removed, so the smaller run is dense and has no section `sparsity` "
       "(give one to mask more)");
+}
+
+void ShrunkModel::keep_nonzeros() {
+  const Config section = config_.get("sparsity");
+  if (!section.is_map() || !section.peek("sparsity").is_number()) return;
+  const auto given = section.peek("sparsity").as<double>();
+  const ParameterCuts cuts(units_, kept_);
+  Config entries = Config::list();
+  std::vector<std::string> changed;
+  for (const ParameterPtr& parameter : from_.model->parameters()) {
+    if (parameter->pattern()->is_dense() || cuts.fills(*parameter)) continue;
+    const auto nonzeros = static_cast<double>(cuts.nonzeros(*parameter));
+    const auto positions = static_cast<double>(cuts.shape_of(*parameter).numel());
+    // Rounded down, so that the count is not.
+    const double sparsity = std::floor(1e9 * (1.0 - nonzeros / positions)) / 1e9;
+    Config entry = section.clone();
+    entry.set("sparsity", sparsity);
+    entry.set("param_filter", Config::list({parameter->name()}));
+    entries.push_back(entry);
+    if (sparsity < given - 0.001)
+      changed.push_back(fmt::format("{} {:.3f}", parameter->name(), sparsity));
+  }
+  if (changed.empty()) return;
+  config_.set("sparsity", entries);
+  messages_.push_back(
+      fmt::format("the section `sparsity` keeps the nonzeros that are left, of which sparsity {:g} "
+                  "would remove "
+                  "more: {} (give a section to change that)",
+                  given, join(changed, ", ")));
 }
 
 std::string ShrunkModel::take_states(Experiment& smaller, const StateDict& saved) const {

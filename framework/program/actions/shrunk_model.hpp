@@ -29,6 +29,10 @@ class ShrunkModel {
   /// Where nothing is left of the masks, the smaller run has no section `sparsity`, which would
   /// mask further units; a message says so.
   void leave_out_finished_sparsity();
+  /// Where a constant sparsity of the whole weights would remove more of what is left, each weight
+  /// gets the sparsity that it has now; a message says so. It would after units were ablated, as by
+  /// srigl, whose other rows have more nonzeros instead.
+  void keep_nonzeros();
   /// The smaller experiment, with the weights that stay.
   std::unique_ptr<Experiment> build() const;
   /// Gives it the optimizer's states that were saved with the trained model. *Returns* why it has
@@ -47,7 +51,7 @@ class ShrunkModel {
   KeptUnits choose(const ShrinkOptions& options, const Config& section);
   KeptUnits choose_within(const std::vector<double>& scores, const ShrinkOptions& options,
                           const Config& section);
-  double part_left(const KeptUnits& kept, const ShrinkOptions& options);
+  double part_left(const KeptUnits& kept, const ShrinkOptions& options) const;
   void report_rounding(double part, const ShrinkOptions& options);
   std::vector<double> scores(const ShrinkOptions& options);
   CalibrationRun calibration(const ShrinkOptions& options) const;

@@ -110,8 +110,44 @@ TEST_F(Shrink, KeepsMasksAndRemovesDeadUnits) {
   const Config report = load_yaml(run_dir("living") + "/shrink.json");
   const Config row = report.at("rows").items().front();
   EXPECT_LT(row.required<int64_t>("kept"), 12);
+  // The rows that are left have more nonzeros than a sparsity of 0.95 would leave them.
+  EXPECT_THAT(ended.out, HasSubstr("sparsity 0.95 would remove more: fc1.weight"));
+  const auto nonzeros = [&] {
+    const auto& mask = state("living").get<ByteArray>("model/fc1.weight_mask");
+    return std::count(mask.values.begin(), mask.values.end(), 1);
+  };
+  const auto before = nonzeros();
   const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir("living")});
   EXPECT_EQ(on.code, 0) << on.err;
+  EXPECT_GT(static_cast<double>(nonzeros()), 0.9 * static_cast<double>(before));
+}
+
+TEST_F(Shrink, KeepsCountsAtMultiples) {
+  const std::string model =
+      "model=[flatten, {type: linear, name: fc1, out_features: 40}, relu, {type: linear, name: "
+      "fc2, out_features: 10}]";
+  ASSERT_EQ(train({"--set", model}).code, 0);
+  const auto kept = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--to", "flops=0.5"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = shrink(name, arguments);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    const Config row = load_yaml(run_dir(name) + "/shrink.json").at("rows").items().front();
+    return std::pair(row.required<int64_t>("kept"), row.required<int64_t>("round_to"));
+  };
+  EXPECT_EQ(kept("any", {"--round-to", "1"}), std::pair(int64_t{20}, int64_t{1}));
+  // 16 would be 80 % of the budget.
+  EXPECT_EQ(kept("auto", {}), std::pair(int64_t{20}, int64_t{4}));
+  EXPECT_EQ(kept("eight", {"--set", "shrink.round_to=8"}), std::pair(int64_t{16}, int64_t{8}));
+  const Config report = load_yaml(run_dir("eight") + "/shrink.json");
+  EXPECT_THAT(report.at("messages").items().front().text(),
+              HasSubstr("0.4 of the flops is left where 0.5 was allowed, because counts are "
+                        "multiples of 8; round_to: auto comes closer"));
+  expect_refused({"--to", "flops=0.5", "--round-to", "32"}, 2,
+                 "flops of 0.5 cannot be met: 0.8 is left where every layer keeps what "
+                 "keep_at_least (0.1) asks for, and counts are multiples of 32 (round_to)");
+  expect_refused({"--to", "flops=0.5", "--round-to", "some"}, 2, "auto, or a positive integer");
+  expect_refused({"--method", "dead", "--round-to", "8"}, 2, "removes all that is dead");
 }
 
 TEST_F(Shrink, ByErrorLosesLessThanByMagnitude) {

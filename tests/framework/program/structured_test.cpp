@@ -21,6 +21,11 @@ optimizer: {type: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}
 train: {epochs: 2, batch_size: 8, threads: 1, eval_every: null}
 )";
 
+const std::vector<std::string> kWide{
+    "--set",
+    "model=[flatten, {type: linear, name: fc1, out_features: 40}, relu, {type: linear, name: fc2, "
+    "out_features: 10}]"};
+
 class StructuredRun : public RunFixture {
  protected:
   Ended train_with(const std::string& keys, const std::string& name = "run",
@@ -133,6 +138,25 @@ TEST_F(StructuredRun, MasksPartsOfTheUnitsByASchedule) {
   EXPECT_EQ(counts, (std::vector<int64_t>{4, 3, 3}));
 }
 
+TEST_F(StructuredRun, MasksBlocksThatLeaveMultiples) {
+  const auto left = [&](const std::string& keys, const std::string& name) {
+    const Ended ended =
+        train_with("update: {steps: [5, 10, 15]}, layout: masked, " + keys, name, kWide);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    std::vector<int64_t> counts;
+    for (const Config& event : events(run_dir(name))) {
+      if (event.peek("split").text() == "update" && event.peek("parameter").text() == "fc1.weight")
+        counts.push_back(event.required<int64_t>("nnz") / 784);
+    }
+    return counts;
+  };
+  EXPECT_EQ(left("to: {flops: 0.4}", "auto"), (std::vector<int64_t>{16, 16, 16}));
+  EXPECT_EQ(left("to: {flops: 0.42}, round_to: 1", "any"), (std::vector<int64_t>{19, 16, 16}));
+  EXPECT_EQ(left("sparsity: 0.55, round_to: 4", "four"), (std::vector<int64_t>{20, 16, 16}));
+  const Config written = load_yaml(run_dir("auto") + "/config.yaml");
+  EXPECT_EQ(written.at("sparsity").required<std::string>("round_to"), "auto");
+}
+
 TEST_F(StructuredRun, IsTheSameWithAnyNumberOfThreads) {
   for (const std::string threads : {"1", "3"}) {
     const Ended ended = train_with("criterion: saliency, to: {flops: 0.4}, update: {freq: 2}",
@@ -193,6 +217,11 @@ TEST_F(StructuredRun, RefusesByName) {
   expect_refused("sparsity: 0.5, criterion: error", "expected magnitude, saliency or dead");
   expect_refused("criterion: dead, sparsity: 0.5", "leave it out");
   expect_refused("update: {freq: 2}", "structured needs `sparsity`");
+  expect_refused("sparsity: 0.5, round_to: none", "auto, or a positive integer");
+  expect_refused("criterion: dead, round_to: 8", "leave it out");
+  expect_refused("to: {flops: 0.5}, round_to: 12",
+                 "cannot be met: 1 is left where every layer keeps what keep_at_least (0.1) asks "
+                 "for, and counts are multiples of 12 (round_to)");
   const Ended ended = train_with("sparsity: 0.5", "refused", {"--set", "model.4.trainable=false"});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, HasSubstr("'fc2.weight', which takes it, is frozen"));

@@ -25,7 +25,7 @@ def listed(array):
     return [float(f"{value:.9g}") for value in array.ravel()]
 
 
-def relu(x):
+def relu(x):  # of complex steps, too
     return np.where(x.real > 0, x, 0)
 
 
@@ -205,13 +205,8 @@ def choices():
     x = values(6, 2, SIZE, SIZE)
     labels = np.array([0, 1, 2, 2, 1, 0])
     pixels = SIZE * SIZE
-    uses = {
-        "stem.weight": pixels,
-        "inner.weight": pixels,
-        "outer.weight": pixels,
-        "fc.weight": 1,
-        "out.weight": 1,
-    }
+    uses = dict.fromkeys(["stem.weight", "inner.weight", "outer.weight"], pixels)
+    uses |= {"fc.weight": 1, "out.weight": 1}
     groups = NETWORK_GROUPS
 
     def change(group, unit, batch):
@@ -236,8 +231,8 @@ def choices():
         for g in groups
     ]
     per_cost = [own / of for own, of in zip(saliency, cost)]
-    for scores, what in [(magnitude, "magnitude"), (per_cost, "saliency")]:
-        require_apart(scores, what)
+    require_apart(magnitude, "magnitude")
+    require_apart(per_cost, "saliency")
     parts = {
         "flops": lambda kept: flops(without(p, groups, kept), uses) / flops(p, uses),
         "parameters": lambda kept: numbers(without(p, groups, kept)) / numbers(p),
