@@ -88,9 +88,10 @@ void exponentials_of_slab_reference(const float* x, int64_t classes, int64_t exa
                                     float* largest, float* sum) {
   for (int64_t i = 0; i < examples; ++i) {
     largest[i] = -std::numeric_limits<float>::infinity();
-    sum[i] = 0.0f;
     for (int64_t c = 0; c < classes; ++c) largest[i] = std::max(largest[i], x[c * kSlabWidth + i]);
-    for (int64_t c = 0; c < classes; ++c) sum[i] += std::exp(x[c * kSlabWidth + i] - largest[i]);
+    double total = 0.0;
+    for (int64_t c = 0; c < classes; ++c) total += std::exp(x[c * kSlabWidth + i] - largest[i]);
+    sum[i] = static_cast<float>(total);
   }
 }
 
