@@ -4,9 +4,12 @@
 #include <optional>
 #include <vector>
 
+#include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/nn/batch_user.h"
+#include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/row_by_row.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/nn/tiled_output.h"
 
 namespace lacuna {
 namespace {
@@ -17,15 +20,40 @@ double numel(const Shape& shape) {
   return product;
 }
 
+// The values of a module's output that are there at once: of one in tiles the largest tile.
+double output_values(const Module& module, const Shape& input) {
+  const double all = numel(module.output_shape(input));
+  const Module* last = &module;
+  for (const auto* chain = dynamic_cast<const Sequential*>(last);
+       chain != nullptr && !chain->chain().empty(); chain = dynamic_cast<const Sequential*>(last)) {
+    last = chain->chain().modules().back();
+  }
+  const auto* tiled = dynamic_cast<const TiledOutput*>(last);
+  if (tiled == nullptr) return all;
+  double most = 0.0;
+  for (const ParameterPtr& weight : tiled->tile_weights()) {
+    most = std::max(most, static_cast<double>(weight->shape()[0]));
+  }
+  return most;
+}
+
+// The values of an example: few of one whose features are named, next to what layers give.
+double input_values(const Module& model, const Shape& example) {
+  const auto children = model.children();
+  const auto* user =
+      children.empty() ? nullptr : dynamic_cast<const NamedInputUser*>(children.front().second);
+  return user != nullptr && user->requested_input().name == kFeatureIds ? 0.0 : numel(example);
+}
+
 // What is held next to a container's input while its first `count` children run. The first is given
 // that input itself; the input of every other one is held while it runs.
 double held_in_children(const Module& module, const std::vector<Shape>& inputs, size_t count);
 
 // What is held in a module's forward pass next to its input.
 double held_beside_input(const Module& module, const Shape& input) {
-  const double output = numel(module.output_shape(input));
+  const double output = output_values(module, input);
   const std::optional<std::vector<Shape>> inputs = module.child_inputs(input);
-  if (!inputs) return output;
+  if (!inputs || dynamic_cast<const TiledOutput*>(&module) != nullptr) return output;
   const double inside = std::max(output, held_in_children(module, *inputs, inputs->size()));
   // Outputs of the other branches are held too, and in the end what they make together.
   return module.joins_branches() ? std::max(inside + output, 2.0 * output) : inside;
@@ -92,7 +120,7 @@ Module* last_row_layer(Module& model) {
 }
 
 double held_values(const Module& model, const Shape& example) {
-  return numel(example) + held_beside_input(model, example);
+  return input_values(model, example) + held_beside_input(model, example);
 }
 
 ExamplePieces example_pieces(Module& model, const Shape& example, int64_t batch_size) {

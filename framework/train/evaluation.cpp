@@ -20,8 +20,8 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
-#include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/framework/train/label_lists.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
 namespace {
@@ -220,13 +220,6 @@ ExamplePieces pieces_of(Module& model, const Dataset& data, int64_t batch_size) 
   return example_pieces(model, data.example_shape(), std::min(batch_size, data.size()));
 }
 
-// Logits in tiles are never whole, so that batches need no pieces.
-ExamplePieces pieces_for(Module& model, const LossFunction& loss, const Dataset& data,
-                         int64_t batch_size) {
-  if (!loss.has_label_lists()) return pieces_of(model, data, batch_size);
-  return {.examples = std::min(batch_size, data.size()), .rows = 0, .bytes = kPieceBytes};
-}
-
 Batch examples_from(const Dataset& data, int64_t first, int64_t end) {
   std::vector<int64_t> indices(static_cast<size_t>(end - first));
   std::iota(indices.begin(), indices.end(), first);
@@ -301,7 +294,7 @@ Evaluation evaluate(Module& model, const LossFunction& trained_with, const Datas
   std::vector<double> own;
   const EveryBatch which =
       job == nullptr ? EveryBatch{} : EveryBatch{.place = job->rank(), .of = job->size()};
-  const ExamplePieces pieces = pieces_for(model, loss, data, batch_size);
+  const ExamplePieces pieces = pieces_of(model, data, batch_size);
   naming_memory(pieces, [&] {
     for (int64_t begin = which.place * batch_size; begin < data.size();
          begin += which.of * batch_size) {
@@ -344,7 +337,7 @@ void try_evaluation(Module& model, const LossFunction& loss, const Dataset& data
                     int64_t batch_size) {
   if (sparsifies_activations(model)) return;
   const EvaluationMode mode(model);
-  const ExamplePieces pieces = pieces_for(model, loss, data, batch_size);
+  const ExamplePieces pieces = pieces_of(model, data, batch_size);
   const std::vector<int64_t> indices = longest_examples(data, pieces.examples);
   naming_memory(pieces, [&] {
     Counts counts;

@@ -247,10 +247,47 @@ std::vector<int64_t> gather_all(ShardPeers& peers, std::span<const int64_t> own)
   return all;
 }
 
-Positions grow_maximum(const Scores& scores, int64_t per_group, const Positions& present,
-                       const GroupIndex& groups) {
-  const std::vector<int64_t> wanted = missing(per_group, present, groups);
-  if (std::ranges::all_of(wanted, [](int64_t n) { return n == 0; })) return present;
+namespace {
+
+// The largest of each row, where each row is a group: what collectors would choose, without one for
+// each row.
+std::vector<std::vector<int64_t>> choose_in_rows(const Scores& scores,
+                                                 const std::vector<int64_t>& wanted,
+                                                 const Positions& present) {
+  const int64_t columns = present.columns();
+  std::vector<std::vector<int64_t>> chosen(wanted.size());
+  std::vector<std::pair<float, int64_t>> free;  // −|score| and column
+  for_own_tiles(scores, present.rows(), columns, tile_rows(present.rows(), columns),
+                [&](int64_t first, std::span<float> tile) {
+                  const auto width = static_cast<size_t>(columns);
+                  const auto rows = static_cast<int64_t>(tile.size() / width);
+                  for (int64_t row = first; row < first + rows; ++row) {
+                    const std::span<float> of_row =
+                        tile.subspan(static_cast<size_t>(row - first) * width, width);
+                    for (const uint32_t column : present.row(row)) of_row[column] = kPresent;
+                    free.clear();
+                    for (int64_t c = 0; c < columns; ++c) {
+                      const float score = of_row[static_cast<size_t>(c)];
+                      if (!std::isnan(score)) free.emplace_back(-std::abs(score), c);
+                    }
+                    std::vector<int64_t>& own = chosen[static_cast<size_t>(row)];
+                    const int64_t most = std::min<int64_t>(wanted[static_cast<size_t>(row)],
+                                                           static_cast<int64_t>(free.size()));
+                    std::partial_sort(free.begin(), free.begin() + most, free.end());
+                    for (int64_t i = 0; i < most; ++i) {
+                      own.push_back(row * columns + free[static_cast<size_t>(i)].second);
+                    }
+                    std::ranges::sort(own);
+                  }
+                });
+  return chosen;
+}
+
+// By one collector for each group, of all processes.
+std::vector<std::vector<int64_t>> choose_in_groups(const Scores& scores,
+                                                   const std::vector<int64_t>& wanted,
+                                                   const Positions& present,
+                                                   const GroupIndex& groups) {
   const float floor = guess(scores, present, groups, wanted[0]);
   std::vector<TopKCollector> collectors = collect(scores, wanted, present, groups, floor);
   if (floor >= 0.0f && collectors[0].size() < wanted[0]) {  // guessed too high
@@ -262,7 +299,20 @@ Positions grow_maximum(const Scores& scores, int64_t per_group, const Positions&
   } else {
     for (TopKCollector& group : collectors) chosen.push_back(group.take());
   }
-  collectors.clear();
+  return chosen;
+}
+
+}  // namespace
+
+Positions grow_maximum(const Scores& scores, int64_t per_group, const Positions& present,
+                       const GroupIndex& groups) {
+  const std::vector<int64_t> wanted = missing(per_group, present, groups);
+  if (std::ranges::all_of(wanted, [](int64_t n) { return n == 0; })) return present;
+  const bool by_rows = groups.count() > 1 && groups.count() == present.rows() &&
+                       groups.columns_of_one() == present.columns() && scores.processes() == 1;
+  std::vector<std::vector<int64_t>> chosen =
+      by_rows ? choose_in_rows(scores, wanted, present)
+              : choose_in_groups(scores, wanted, present, groups);
   std::vector<int64_t> grown;
   for (size_t g = 0; g < wanted.size(); ++g) {
     add_unscored(present, groups, static_cast<int64_t>(g), wanted[g], chosen[g]);

@@ -72,7 +72,7 @@ TEST(TiledLinear, RefusesWhatDoesNotFit) {
       [&] {
         head.output_shape(Shape{2, 5});
       },
-      "needs examples of shape [5], found [2, 5]");
+      "need examples of shape [5], found [2, 5]");
 }
 
 }  // namespace

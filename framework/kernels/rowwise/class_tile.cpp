@@ -20,6 +20,9 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
+// Small terms next to a large one lose less in short sums.
+constexpr int64_t kSummed = 64;
+
 // The largest logit and the sum of exponentials of each of the first `examples` of a slab.
 void exponentials_of_slab(const float* x, int64_t classes, int64_t examples, float* largest,
                           float* sum) {
@@ -29,9 +32,13 @@ void exponentials_of_slab(const float* x, int64_t classes, int64_t examples, flo
     for (int64_t c = 0; c < classes; ++c)
       most = hn::Max(most, hn::LoadU(d, x + c * kSlabWidth + lane));
     Vector total = hn::Zero(d);
-    for (int64_t c = 0; c < classes; ++c) {
-      const Vector logit = hn::LoadU(d, x + c * kSlabWidth + lane);
-      total = hn::Add(total, quick_exp_or_zero(hn::Sub(logit, most)));
+    for (int64_t begin = 0; begin < classes; begin += kSummed) {
+      Vector part = hn::Zero(d);
+      for (int64_t c = begin; c < std::min(begin + kSummed, classes); ++c) {
+        const Vector logit = hn::LoadU(d, x + c * kSlabWidth + lane);
+        part = hn::Add(part, quick_exp_or_zero(hn::Sub(logit, most)));
+      }
+      total = hn::Add(total, part);
     }
     hn::StoreU(most, d, largest + lane);
     hn::StoreU(total, d, sum + lane);
@@ -81,9 +88,10 @@ void exponentials_of_slab_reference(const float* x, int64_t classes, int64_t exa
                                     float* largest, float* sum) {
   for (int64_t i = 0; i < examples; ++i) {
     largest[i] = -std::numeric_limits<float>::infinity();
-    sum[i] = 0.0f;
     for (int64_t c = 0; c < classes; ++c) largest[i] = std::max(largest[i], x[c * kSlabWidth + i]);
-    for (int64_t c = 0; c < classes; ++c) sum[i] += std::exp(x[c * kSlabWidth + i] - largest[i]);
+    double total = 0.0;
+    for (int64_t c = 0; c < classes; ++c) total += std::exp(x[c * kSlabWidth + i] - largest[i]);
+    sum[i] = static_cast<float>(total);
   }
 }
 

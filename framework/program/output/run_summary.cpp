@@ -67,6 +67,9 @@ std::string result_of(const Config& summary, const std::string& split) {
   if (summary.has(split + "_perplexity")) {
     parts.push_back(fmt::format("perplexity {:.4g}", number(summary, split + "_perplexity")));
   }
+  if (const std::string first = split + "_" + kPrecisions.front().name; summary.has(first)) {
+    parts.push_back(fmt::format("P@1 {:.2f} %", 100.0 * number(summary, first)));
+  }
   if (summary.has(split + "_r2")) {
     parts.push_back(fmt::format("R² {:.4f}", number(summary, split + "_r2")));
   }

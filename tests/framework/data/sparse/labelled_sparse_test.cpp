@@ -129,6 +129,7 @@ TEST(LabelledSparse, TheHashIsOfIdsLabelsAndValues) {
 }
 
 TEST(LabelledSparse, SplitsAreFilesOrNumbers) {
+  if (!dataset_registry().contains("labelled_sparse")) register_datasets(dataset_registry());
   const TemporaryFolder folder;
   folder.write("train.txt", kSparseText);
   folder.write("test.txt", "1 6 4\n1 0:1\n");

@@ -87,7 +87,7 @@ TEST_F(LabelListRuns, LearnAndReportPrecisions) {
   const Ended evaluated = run_lacuna({"eval", run_dir(), "--json"});
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   EXPECT_THAT(evaluated.out,
-              HasSubstr("\"precision_at_1\":" + found.at("test_precision_at_1").text()));
+              HasSubstr("\"precision_at_1\": " + found.at("test_precision_at_1").text()));
   EXPECT_THAT(run_lacuna({"eval", run_dir()}).out, HasSubstr("P@1 "));
 }
 
