@@ -5,6 +5,11 @@
 # LACUNA_UNITY compiles the sources of a room as one (the kernels apart, which spend their time in
 # code): less work for a whole build, more after a change. The bits are the same.
 option(LACUNA_UNITY "Compile several sources of a room as one" OFF)
+if(LACUNA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # By default g++ looks for garbage from 128 MB on, which a room exceeds: 5 % of the time, to save a
+  # fifth of at most 750 MB.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+endif()
 # LACUNA_KERNELS=machine compiles the kernels for the best instruction set of this machine alone, and
 # precompiles Highway's headers for it. On a processor without that set the program ends with an error.
 set(LACUNA_KERNELS all CACHE STRING "Instruction sets to compile the kernels for: all or machine")

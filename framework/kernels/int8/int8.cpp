@@ -77,12 +77,12 @@ Int8Block make_block(const Int8Groups& groups, int64_t first_row, int64_t end_ro
 
 #if defined(__x86_64__)
 // GCC's and clang's __builtin_cpu_supports do not both know AVX-VNNI.
-bool has_avx_vnni() {
+[[maybe_unused]] bool has_avx_vnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
 }
 
-bool has_avx512_vnni() {
+[[maybe_unused]] bool has_avx512_vnni() {
   return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
@@ -92,11 +92,17 @@ std::vector<const internal::Int8Kernels*> choose_kernels() {
   std::vector<const internal::Int8Kernels*> all;
 #if defined(__x86_64__)
   const std::string& set = active_instruction_set();
+  // A build for one machine has the best of them for it alone (LACUNA_KERNELS=machine).
+#ifndef LACUNA_WITHOUT_INT8_AVX512_VNNI
   if (set == "avx512" && has_avx512_vnni()) all.push_back(&internal::kAvx512VnniInt8);
-  if (set == "avx512" || set == "avx2") {
-    if (has_avx_vnni()) all.push_back(&internal::kAvxVnniInt8);
-    all.push_back(&internal::kAvx2Int8);
-  }
+#endif
+  [[maybe_unused]] const bool has_avx2 = set == "avx512" || set == "avx2";
+#ifndef LACUNA_WITHOUT_INT8_AVX_VNNI
+  if (has_avx2 && has_avx_vnni()) all.push_back(&internal::kAvxVnniInt8);
+#endif
+#ifndef LACUNA_WITHOUT_INT8_AVX2
+  if (has_avx2) all.push_back(&internal::kAvx2Int8);
+#endif
 #endif
   all.push_back(&internal::kPlainInt8);
   return all;

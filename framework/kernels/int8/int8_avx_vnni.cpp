@@ -5,7 +5,7 @@
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(LACUNA_WITHOUT_INT8_AVX_VNNI)
 #include <immintrin.h>
 
 HWY_PUSH_ATTRIBUTES("avx,avx2,fma,avxvnni")
