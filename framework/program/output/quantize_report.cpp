@@ -62,8 +62,13 @@ double group_cost() {
   return kernels == "avx2" ? 2.0 : 1.1;
 }
 
-// What to do about groups that are not full.
-std::string advice_for(const Pattern& pattern, double filled) {
+// What to do where int8 gains little; empty: nothing.
+std::string advice_for(const Pattern& pattern, Int8Form form, double filled) {
+  if (form == Int8Form::GatheredCells) {
+    return int8_kernels_name() == "avx2" ? "about as fast as float32 with AVX2, in fewer bytes"
+                                         : "";
+  }
+  if (filled >= 3.5) return "";
   if (filled < group_cost()) {
     return "slower than float32 csr; train with pattern {type: block, rows: 1, cols: 4}";
   }
@@ -139,8 +144,8 @@ Config planned_products(Module& model, const QuantizeOptions& options) {
     const Int8Form form = form_of(pattern);
     row.set("kernel", fmt::format("int8 {} {}", name_of(form), int8_kernels_name()));
     row.set("weights_in_group", filled);
-    const bool is_full = groups == 0 || filled >= 3.5 || form == Int8Form::GatheredCells;
-    if (!is_full) row.set("advice", advice_for(pattern, filled));
+    const std::string advice = groups == 0 ? "" : advice_for(pattern, form, filled);
+    if (!advice.empty()) row.set("advice", advice);
     rows.push_back(row);
   }
   return rows;
