@@ -1,5 +1,6 @@
 // bench_int8: a linear layer in int8 with groups of 1 × 4, beside float32 csr, float32 of the same
-// positions, and dense products in float32 and int8. usage: bench_int8 [IN OUT BATCH] | --tiny
+// positions, and dense products in float32 and int8; then N:M patterns in groups of rows, and
+// blocks. usage: bench_int8 [IN OUT BATCH] | --tiny
 //
 // Times are of one thread, medians of contenders that take turns. Before anything is timed, int8 is
 // compared with the sums of integers.
@@ -11,15 +12,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 #include "lacuna/framework/kernels/pointwise/activation.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -55,6 +60,31 @@ BitMask drawn_mask(const Size& size, int64_t columns, double density) {
   return mask;
 }
 
+// Cells that a pattern allows, drawn at random; of blocks so many that the density is as asked for
+// in the mean.
+BitMask drawn_pattern(const Size& size, const PatternShape& shape, double density) {
+  const CounterRng rng(4, "pattern");
+  const int64_t high = shape.unit_rows(), wide = shape.unit_columns(), m = shape.m();
+  BitMask mask = BitMask::zeros(size.out * size.in);
+  uint64_t draws = 0;
+  const auto keep = [&](int64_t row, int64_t column) {
+    for (int64_t i = 0; i < high * wide; ++i) {
+      mask.set((row + i / wide) * size.in + column + i % wide);
+    }
+  };
+  for (int64_t row = 0; row < size.out; row += high) {
+    for (int64_t column = 0; column < size.in; column += wide * m) {
+      if (shape.is_block() && rng.uniform(draws++) < density) keep(row, column);
+      for (int64_t at = 0, left = shape.n(); shape.is_nm() && at < m; ++at) {
+        if (rng.uniform(draws++) * static_cast<float>(m - at) >= static_cast<float>(left)) continue;
+        keep(row, column + at);
+        --left;
+      }
+    }
+  }
+  return mask;
+}
+
 // A float32 layer in some layout, followed by its ReLU.
 struct FloatLayer {
   FloatLayer(const Layout& layout, const Size& size, const BitMask& mask)
@@ -71,7 +101,8 @@ struct FloatLayer {
 };
 
 struct Int8Layer {
-  Int8Layer(const Size& size_, const BitMask& mask) : size(size_) {
+  Int8Layer(const Size& size_, const BitMask& mask, std::optional<Int8Form> form = std::nullopt)
+      : size(size_) {
     const Positions positions = Positions::of(Shape{size.out, size.in}, mask);
     const CounterRng rng(3, "int8");
     for (int64_t i = 0; i < positions.count(); ++i) {
@@ -79,7 +110,8 @@ struct Int8Layer {
       const double drawn = 32.0 * rng.normal(static_cast<uint64_t>(i));
       values.push_back(static_cast<int8_t>(std::clamp(std::lrint(drawn), -127L, 127L)));
     }
-    weight = int8_matrix(size.out, size.in, positions.row_begin(), positions.column(), values);
+    weight = internal::int8_matrix_for(*internal::int8_kernels().front(), size.out, size.in,
+                                       positions.row_begin(), positions.column(), values, form);
     scales.assign(static_cast<size_t>(size.out), 1e-4f);
     bias.assign(static_cast<size_t>(size.out), 0.1f);
     x.resize(static_cast<size_t>(int8_slab_bytes(size.batch, size.in)));
@@ -222,6 +254,37 @@ int compare(const Size& size, double sparsity) {
   return 0;
 }
 
+// A layer of a pattern: float32 csr, float32 in the pattern's layout, int8 in groups of 1 x 4 and
+// in the form that suits it, dense int8.
+int compare_pattern(const Size& size, const PatternShape& shape, double density) {
+  const Tensor slabs = uniform(Shape{size.batch, size.in}, "x").to(Order::BatchSlabs);
+  const Tensor bias = uniform(Shape{size.out}, "bias");
+  const BitMask mask = drawn_pattern(size, shape, density);
+  FloatLayer csr(csr_layout(), size, mask), own(layout_for(shape), size, mask);
+  Int8Layer groups(size, mask, Int8Form::Groups), int8(size, mask);
+  groups.quantize(slabs);
+  int8.quantize(slabs);
+  if (!groups.is_right(mask) || !int8.is_right(mask)) {
+    std::fputs("int8 differs from the sums of integers\n", stderr);
+    return 1;
+  }
+  Array<uint8_t> bytes(static_cast<size_t>(size.batch * size.in), 100);
+  Array<int8_t> weights(static_cast<size_t>(size.out * size.in), 3);
+  Array<int32_t> sums(static_cast<size_t>(size.batch * size.out));
+  const std::vector<double> t =
+      times(size.rounds,
+            {[&] { csr.run(slabs, bias); }, [&] { own.run(slabs, bias); }, [&] { groups.fused(); },
+             [&] { int8.fused(); }, [&] { dense_int8(size, bytes, weights, sums); }});
+  constexpr const char* kForms[] = {"1x4", "4x4", "4x4 gathered"};
+  fmt::print(
+      "{:<14} {:>4.0f} % {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f}  {:>6.2f} {:>6.2f} {:>6.2f} "
+      "{:>8} {:>8} {}\n",
+      shape.to_string(), 100 * (1.0 - density), t[0], t[1], t[2], t[3], t[4], t[1] / t[3],
+      t[2] / t[3], t[4] / t[3], groups.weight.bytes(), int8.weight.bytes(),
+      kForms[static_cast<size_t>(int8.weight.form)]);
+  return 0;
+}
+
 }  // namespace
 }  // namespace lacuna::bench
 
@@ -246,6 +309,27 @@ int main(int count, char** arguments) {
       " /csr /dense /unfused  fused/product\n");
   for (const double sparsity : {0.0, 0.5, 0.8, 0.9, 0.95}) {
     if (const int code = lacuna::bench::compare(size, sparsity); code != 0) return code;
+  }
+  fmt::print(
+      "\npattern                     csr    float      1x4     int8 dense-i8  /float   /1x4 /dense "
+      " "
+      "1x4 bytes   bytes\n");
+  using lacuna::PatternShape;
+  const auto pattern = [&](const PatternShape& shape, double sparsity) {
+    return lacuna::bench::compare_pattern(size, shape, 1.0 - sparsity);
+  };
+  for (const auto& [n, m] : {std::pair{2, 4}, std::pair{1, 4}, std::pair{2, 8}, std::pair{1, 8}}) {
+    for (const int64_t rows : {1, 4, 8, 16}) {
+      if (size.out % rows != 0 || size.in % m != 0) continue;
+      const double sparsity = 1.0 - static_cast<double>(n) / m;
+      if (const int code = pattern(PatternShape::nm(n, m, rows), sparsity); code != 0) return code;
+    }
+  }
+  for (const int64_t rows : {4, 8, 16}) {
+    for (const double sparsity : {0.5, 0.8, 0.9, 0.95}) {
+      if (size.out % rows != 0) continue;
+      if (const int code = pattern(PatternShape::block(rows, 4), sparsity); code != 0) return code;
+    }
   }
   return 0;
 }

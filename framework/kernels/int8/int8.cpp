@@ -62,7 +62,7 @@ Int8Block make_block(const Int8Groups& groups, int64_t first_row, int64_t end_ro
   const std::span<const int64_t> begin(groups.row_begin.data() + first_row,
                                        static_cast<size_t>(end_row - first_row) + 1);
   const int64_t rows = end_row - first_row, count = begin.back() - begin.front();
-  Int8Block block{.first_row = first_row};
+  Int8Block block{.first_row = first_row, .rows = rows};
   block.stream = csr_stream(
       rows, quads, begin, groups.quad,
       {.tile_columns = tile_quads(rows, quads, count), .rows_in_block = rows + 1});  // one block
@@ -135,7 +135,7 @@ int64_t int8_slab_bytes(int64_t batch, int64_t features) {
 int64_t Int8Matrix::bytes() const {
   int64_t total = static_cast<int64_t>(row_sums.size() * sizeof(int32_t));
   for (const Int8Block& block : blocks) {
-    total += block.stream.bytes() +
+    total += block.stream.bytes() + block.cells.bytes() +
              static_cast<int64_t>((block.words.size() + block.absent.size()) * sizeof(int32_t));
   }
   return total;
@@ -144,20 +144,32 @@ int64_t Int8Matrix::bytes() const {
 Int8Matrix internal::int8_matrix_for(const Int8Kernels& kernels, int64_t rows, int64_t columns,
                                      std::span<const int64_t> row_begin,
                                      std::span<const uint32_t> column_of,
-                                     std::span<const int8_t> values) {
+                                     std::span<const int8_t> values, std::optional<Int8Form> form) {
   constexpr int64_t kRows = 512, kGroups = 16384;  // of a block, at least, as csr's have
+  constexpr int64_t kCellRows = 16;  // blocks are cut between so many, which often share columns
   Int8Groups groups = internal::int8_groups(rows, row_begin, column_of, values);
   Int8Matrix matrix{.rows = rows,
                     .columns = columns,
                     .nnz = row_begin[static_cast<size_t>(rows)] - row_begin.front(),
                     .groups = static_cast<int64_t>(groups.quad.size())};
   matrix.row_sums = internal::int8_row_sums(rows, row_begin, values);
+  matrix.form =
+      form.value_or(int8_form_for(rows, columns, row_begin, column_of, kernels.splits_words));
+  matrix.fits_pairs = kernels.splits_words;
   if (kernels.splits_words) groups = internal::split_int8_groups(groups);
   const int64_t blocks = std::max<int64_t>(std::min(rows / kRows, matrix.groups / kGroups), 1);
-  const int64_t height = (rows + blocks * kInt8Group - 1) / (blocks * kInt8Group) * kInt8Group;
+  const int64_t step = blocks * (matrix.form == Int8Form::Groups ? kInt8Group : kCellRows);
+  const int64_t height = (rows + step - 1) / step * (step / blocks);
   for (int64_t first = 0; first < rows; first += height) {
-    matrix.blocks.push_back(
-        make_block(groups, first, std::min(first + height, rows), int8_quads(columns)));
+    const int64_t end = std::min(first + height, rows);
+    if (matrix.form == Int8Form::Groups) {
+      matrix.blocks.push_back(make_block(groups, first, end, int8_quads(columns)));
+    } else {
+      matrix.blocks.push_back({.first_row = first,
+                               .rows = end - first,
+                               .cells = internal::int8_cells(first, end, row_begin, column_of,
+                                                             values, kernels.splits_words)});
+    }
   }
   return matrix;
 }
@@ -165,21 +177,26 @@ Int8Matrix internal::int8_matrix_for(const Int8Kernels& kernels, int64_t rows, i
 void internal::int8_product_by(const Int8Kernels& kernels, const Int8Matrix& weight,
                                const uint8_t* x, int64_t batch, const Int8Epilogue& epilogue) {
   const int64_t slab_bytes = int8_quads(weight.columns) * kLine;
-  for_each_slab_part(batch, static_cast<int64_t>(weight.blocks.size()),
-                     [&](int64_t slab, int64_t part, int64_t width, bool) {
-                       const Int8Block& block = weight.blocks[static_cast<size_t>(part)];
-                       const auto values = static_cast<size_t>(block.stream.rows * kSlabWidth);
-                       Array<int32_t> sums(block.stream.tiles.size() > 1 ? values : 0);
-                       Array<uint8_t> bytes(epilogue.bytes != nullptr ? values : 0);
-                       kernels.product({.matrix = &weight,
-                                        .block = &block,
-                                        .x = x + slab * slab_bytes,
-                                        .slab = slab,
-                                        .width = width,
-                                        .epilogue = &epilogue,
-                                        .sums = sums.data(),
-                                        .row_bytes = bytes.data()});
-                     });
+  const bool has_cells = weight.form != Int8Form::Groups;
+  for_each_slab_part(
+      batch, static_cast<int64_t>(weight.blocks.size()),
+      [&](int64_t slab, int64_t part, int64_t width, bool) {
+        const Int8Block& block = weight.blocks[static_cast<size_t>(part)];
+        const auto values = static_cast<size_t>(block.rows * kSlabWidth);
+        Array<int32_t> sums(block.stream.tiles.size() > 1 ? values : 0);
+        Array<uint8_t> bytes(epilogue.bytes != nullptr ? values : 0);
+        Array<uint8_t> lines(static_cast<size_t>(block.cells.gathered_lines() * kLine));
+        const Int8Call call{.matrix = &weight,
+                            .block = &block,
+                            .x = x + slab * slab_bytes,
+                            .slab = slab,
+                            .width = width,
+                            .epilogue = &epilogue,
+                            .sums = sums.data(),
+                            .row_bytes = bytes.data(),
+                            .lines = lines.data()};
+        (has_cells ? kernels.cells : kernels.product)(call);
+      });
 }
 
 void internal::int8_quantize_by(const Int8Kernels& kernels, const float* slabs, int64_t batch,
@@ -210,6 +227,11 @@ void internal::int8_quantize_examples_by(const Int8Kernels& kernels, const float
     kernels.quantize(from, features, inverse.data(), zero.data(),
                      bytes + slab * int8_quads(features) * kLine);
   });
+}
+
+Int8Form int8_form(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
+                   std::span<const uint32_t> column_of) {
+  return internal::int8_form_for(rows, columns, row_begin, column_of, best_kernels().splits_words);
 }
 
 Int8Matrix int8_matrix(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,

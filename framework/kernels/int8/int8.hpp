@@ -7,6 +7,8 @@
 // to each other for each example, so a quad of a slab is a line of 256 bytes, as a feature of a
 // float32 slab is. A float v is stored as the byte q with v ≈ scale · (q − zero).
 //
+// Rows that have their inputs in common are stored in cells of four (int8_cells.hpp).
+//
 // Sums are exact, and everything after them is rounded in a fixed way (multiply-adds are fused only
 // where the source says so). So results depend neither on the number of threads nor on the
 // instruction set.
@@ -19,6 +21,7 @@
 
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/kernels/csr/csr.hpp"
+#include "lacuna/framework/kernels/int8/int8_cells.hpp"
 
 namespace lacuna {
 
@@ -33,15 +36,13 @@ struct Int8Grid {
 /// range, a grid of scale 1.
 Int8Grid int8_grid(float low, float high);
 
-/// Inputs in a group: the bytes that one instruction multiplies and adds.
-inline constexpr int64_t kInt8Group = 4;
-inline int64_t int8_quads(int64_t features) { return (features + kInt8Group - 1) / kInt8Group; }
 /// Bytes of activations in their order.
 int64_t int8_slab_bytes(int64_t batch, int64_t features);
 
 /// Rows of a matrix that follow each other, a multiple of four but for the last ones.
 struct Int8Block {
-  int64_t first_row = 0;
+  int64_t first_row = 0, rows = 0;
+  Int8Cells cells = {};               ///< where the form is not Groups; else what follows
   CsrStream stream = {};              ///< of the groups: columns are quads, rows from 0
   Array<int32_t> words = {};          ///< four weights each, in stream order
   std::vector<uint32_t> absent = {};  ///< rows without a group in the last tile
@@ -52,6 +53,8 @@ struct Int8Matrix {
   int64_t rows = 0, columns = 0;
   int64_t nnz = 0;     ///< weights that were given
   int64_t groups = 0;  ///< groups of four that hold one or more of them
+  Int8Form form = Int8Form::Groups;
+  bool fits_pairs = false;  ///< words are split where 16 bits need it (Int8Kernels::splits_words)
   std::vector<Int8Block> blocks = {};
   std::vector<int32_t> row_sums = {};  ///< Σ w of each row
 

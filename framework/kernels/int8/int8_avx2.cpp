@@ -29,6 +29,7 @@ struct Lanes : EightLanes {
 #include "lacuna/framework/kernels/int8/int8_run.inc"
 
 // What stands on the first.
+#include "lacuna/framework/kernels/int8/int8_cells.inc"
 #include "lacuna/framework/kernels/int8/int8_rows.inc"
 #include "lacuna/framework/kernels/int8/int8_taps.inc"
 // What stands on the last.
@@ -36,11 +37,20 @@ struct Lanes : EightLanes {
 
 }  // namespace
 
-const internal::Int8Kernels internal::kAvx2Int8 = {
-    "avx2",     true,         run_product,        run_quantize,
-    run_ranges, run_convolve, run_quantize_lines, run_line_ranges,
-    3,          run_few,      run_quantize_row,   8,
-    run_pixels};
+const internal::Int8Kernels internal::kAvx2Int8 = {"avx2",
+                                                   true,
+                                                   run_product,
+                                                   run_cells,
+                                                   run_quantize,
+                                                   run_ranges,
+                                                   run_convolve,
+                                                   run_quantize_lines,
+                                                   run_line_ranges,
+                                                   3,
+                                                   run_few,
+                                                   run_quantize_row,
+                                                   8,
+                                                   run_pixels};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -63,6 +63,14 @@ struct Lanes {
   static HWY_INLINE I dot(I sum, const uint8_t* at, I word) {
     return dot_of(sum, load_line(at), word);
   }
+  static constexpr int kCellVectors = 4;
+  // For each byte of a quad its place in another quad, or 0x80: for select.
+  using Places = I;
+  static HWY_INLINE Places load_places(uint32_t bytes) {
+    const I lane = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+    return _mm512_add_epi8(_mm512_set1_epi32(static_cast<int32_t>(bytes)), lane);
+  }
+  static HWY_INLINE I select(I bytes, Places places) { return _mm512_shuffle_epi8(bytes, places); }
   // 32 quads, of which lanes take those at their places.
   struct Table {
     __m512i low, high;
@@ -87,6 +95,7 @@ struct Lanes {
 #include "lacuna/framework/kernels/int8/int8_run.inc"
 
 // What stands on the first.
+#include "lacuna/framework/kernels/int8/int8_cells.inc"
 #include "lacuna/framework/kernels/int8/int8_rows.inc"
 #include "lacuna/framework/kernels/int8/int8_taps.inc"
 // What stands on the last.
@@ -94,10 +103,20 @@ struct Lanes {
 
 }  // namespace
 
-const internal::Int8Kernels internal::kAvx512VnniInt8 = {
-    "avx512-vnni",      false,           run_product, run_quantize, run_ranges,       run_convolve,
-    run_quantize_lines, run_line_ranges, 6,           run_few,      run_quantize_row, 8,
-    run_pixels};
+const internal::Int8Kernels internal::kAvx512VnniInt8 = {"avx512-vnni",
+                                                         false,
+                                                         run_product,
+                                                         run_cells,
+                                                         run_quantize,
+                                                         run_ranges,
+                                                         run_convolve,
+                                                         run_quantize_lines,
+                                                         run_line_ranges,
+                                                         6,
+                                                         run_few,
+                                                         run_quantize_row,
+                                                         8,
+                                                         run_pixels};
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -19,7 +19,9 @@ int32_t with_weight(int32_t word, uint32_t place, int8_t value) {
 // Weights 0 and 2 of a word; the others are 1 and 3.
 constexpr uint32_t kEven = 0x00ff00ff;
 
-bool fits_pairs(int32_t word) {
+}  // namespace
+
+bool int8_word_fits_pairs(int32_t word) {
   const auto magnitude = [&](int byte) {
     return std::abs(
         static_cast<int>(static_cast<int8_t>(static_cast<uint32_t>(word) >> (8 * byte))));
@@ -27,8 +29,6 @@ bool fits_pairs(int32_t word) {
   constexpr int kMost = INT16_MAX / 255;
   return magnitude(0) + magnitude(1) <= kMost && magnitude(2) + magnitude(3) <= kMost;
 }
-
-}  // namespace
 
 Int8Groups int8_groups(int64_t rows, std::span<const int64_t> row_begin,
                        std::span<const uint32_t> column_of, std::span<const int8_t> values) {
@@ -85,7 +85,7 @@ Int8Groups split_int8_groups(const Int8Groups& groups) {
     for (auto i = static_cast<size_t>(groups.row_begin[row]);
          i < static_cast<size_t>(groups.row_begin[row + 1]); ++i) {
       const auto word = static_cast<uint32_t>(groups.word[i]);
-      const bool fits = fits_pairs(groups.word[i]);
+      const bool fits = int8_word_fits_pairs(groups.word[i]);
       split.quad.push_back(groups.quad[i]);
       split.word.push_back(static_cast<int32_t>(fits ? word : word & kEven));
       if (fits) continue;

@@ -25,6 +25,9 @@ Int8Groups int8_groups(int64_t rows, std::span<const int64_t> row_begin,
 Int8Groups int8_tap_groups(int64_t rows, int64_t taps, std::span<const int64_t> row_begin,
                            std::span<const uint32_t> column_of, std::span<const int8_t> values);
 
+/// Whether the sums of a word's two pairs, each with bytes, fit 16 bits.
+bool int8_word_fits_pairs(int32_t word);
+
 /// Groups whose pairs fit 16 bits; some are split into two for this (Int8Kernels::splits_words).
 Int8Groups split_int8_groups(const Int8Groups& groups);
 

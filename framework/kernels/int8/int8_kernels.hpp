@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "lacuna/framework/kernels/conv/gather.hpp"
@@ -22,6 +24,7 @@ struct Int8Call {
   const Int8Epilogue* epilogue = nullptr;
   int32_t* sums = nullptr;       ///< scratch [rows of the block][64], where there are several tiles
   uint8_t* row_bytes = nullptr;  ///< scratch [rows of the block][64], where bytes are written
+  uint8_t* lines = nullptr;      ///< scratch [Int8Cells::gathered_lines][64][4]
 };
 
 /// Pixels that a tile of a convolution has at most.
@@ -72,7 +75,8 @@ struct Int8Kernels {
   /// Whether sums of two products of bytes saturate at 16 bits, so that words must be split whose
   /// two weights of a pair have magnitudes above 128 together: into two words of one weight each.
   bool splits_words;
-  void (*product)(const Int8Call& call);
+  void (*product)(const Int8Call& call);  ///< of a block of groups
+  void (*cells)(const Int8Call& call);    ///< of a block of cells
   /// One slab [features][64] by the grids of its examples, as inverse scales and zeros.
   void (*quantize)(const float* slab, int64_t features, const float* inverse, const float* zeros,
                    uint8_t* bytes);
@@ -101,9 +105,11 @@ extern const Int8Kernels kAvx2Int8, kAvxVnniInt8, kAvx512VnniInt8;
 const std::vector<const Int8Kernels*>& int8_kernels();
 
 /// Like the functions of int8.hpp, with given kernels; matrices are made for the same ones.
+/// `form`: by default int8_form; Groups suit every weight.
 Int8Matrix int8_matrix_for(const Int8Kernels& kernels, int64_t rows, int64_t columns,
                            std::span<const int64_t> row_begin, std::span<const uint32_t> column_of,
-                           std::span<const int8_t> values);
+                           std::span<const int8_t> values,
+                           std::optional<Int8Form> form = std::nullopt);
 void int8_product_by(const Int8Kernels& kernels, const Int8Matrix& weight, const uint8_t* x,
                      int64_t batch, const Int8Epilogue& epilogue);
 void int8_quantize_by(const Int8Kernels& kernels, const float* slabs, int64_t batch,

@@ -69,6 +69,18 @@ struct Lanes {
     return sum;
   }
   static I dot(I sum, const uint8_t* at, I word) { return dot_of(sum, load_line(at), word); }
+  static constexpr int kCellVectors = 16;
+  // For each byte of a quad its place in another quad, or 0x80.
+  using Places = uint32_t;
+  static Places load_places(uint32_t bytes) { return bytes; }
+  static I select(I bytes, Places places) {
+    uint32_t selected = 0;
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t place = (places >> (8 * i)) & 0xff;
+      if (place < 4) selected |= ((u(bytes) >> (8 * place)) & 0xff) << (8 * i);
+    }
+    return static_cast<I>(selected);
+  }
   using Table = const uint8_t*;
   static Table load_table(const uint8_t* at) { return at; }
   static int32_t lookup(Table table, const uint8_t* places) {
@@ -83,6 +95,7 @@ struct Lanes {
 #include "lacuna/framework/kernels/int8/int8_run.inc"
 
 // What stands on the first.
+#include "lacuna/framework/kernels/int8/int8_cells.inc"
 #include "lacuna/framework/kernels/int8/int8_rows.inc"
 #include "lacuna/framework/kernels/int8/int8_taps.inc"
 // What stands on the last.
@@ -90,10 +103,19 @@ struct Lanes {
 
 }  // namespace
 
-const internal::Int8Kernels internal::kPlainInt8 = {
-    "plain",    false,        run_product,        run_quantize,
-    run_ranges, run_convolve, run_quantize_lines, run_line_ranges,
-    6,          run_few,      run_quantize_row,   8,
-    run_pixels};
+const internal::Int8Kernels internal::kPlainInt8 = {"plain",
+                                                    false,
+                                                    run_product,
+                                                    run_cells,
+                                                    run_quantize,
+                                                    run_ranges,
+                                                    run_convolve,
+                                                    run_quantize_lines,
+                                                    run_line_ranges,
+                                                    6,
+                                                    run_few,
+                                                    run_quantize_row,
+                                                    8,
+                                                    run_pixels};
 
 }  // namespace lacuna

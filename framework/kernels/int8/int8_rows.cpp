@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
+#include "lacuna/framework/kernels/int8/int8_groups.hpp"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 
 namespace lacuna {
@@ -19,28 +20,58 @@ struct PlacedWord {
 };
 
 // The words of each row in each tile: [tile][row].
-std::vector<std::vector<PlacedWord>> placed_words(const Int8Block& block, int64_t tiles) {
+class PlacedWords {
+ public:
+  PlacedWords(int64_t tiles, int64_t rows) : rows_(rows), all_(static_cast<size_t>(tiles * rows)) {}
+  void add(int64_t row, int64_t quad, int32_t word) {
+    all_[static_cast<size_t>(quad / kInt8TileQuads * rows_ + row)].push_back(
+        {word, static_cast<uint8_t>(quad % kInt8TileQuads)});
+  }
+  const std::vector<PlacedWord>& at(int64_t tile, int64_t row) const {
+    return all_[static_cast<size_t>(tile * rows_ + row)];
+  }
+
+ private:
+  int64_t rows_;
+  std::vector<std::vector<PlacedWord>> all_;
+};
+
+void place_groups(const Int8Block& block, PlacedWords& placed) {
   const CsrStream& stream = block.stream;
-  std::vector<std::vector<PlacedWord>> all(static_cast<size_t>(tiles * stream.rows));
   for (const CsrTile& tile : stream.tiles) {
     csr_for_each_segment(stream, tile, [&](int64_t row, int64_t first, int64_t, int64_t length) {
       for (int64_t i = first; i < first + length; ++i) {
-        const int64_t quad = tile.first_column + stream.offsets[static_cast<size_t>(i)];
-        all[static_cast<size_t>(quad / kInt8TileQuads * stream.rows + row)].push_back(
-            {block.words[static_cast<size_t>(i)], static_cast<uint8_t>(quad % kInt8TileQuads)});
+        const auto at = static_cast<size_t>(i);
+        placed.add(row, tile.first_column + stream.offsets[at], block.words[at]);
       }
     });
   }
-  return all;
 }
 
-Int8SlicedBlock sliced_block(const Int8Block& block, int64_t tiles) {
-  const int64_t rows = block.stream.rows, slices = (rows + kInt8Slice - 1) / kInt8Slice;
-  const std::vector<std::vector<PlacedWord>> all = placed_words(block, tiles);
+// Cells as groups of 1 × 4.
+void place_cells(const Int8Cells& cells, bool fits_pairs, PlacedWords& placed) {
+  internal::Int8Groups groups = internal::int8_groups(cells);
+  if (fits_pairs) groups = internal::split_int8_groups(groups);
+  for (size_t row = 0; row + 1 < groups.row_begin.size(); ++row) {
+    for (auto i = static_cast<size_t>(groups.row_begin[row]);
+         i < static_cast<size_t>(groups.row_begin[row + 1]); ++i) {
+      placed.add(static_cast<int64_t>(row), groups.quad[i], groups.word[i]);
+    }
+  }
+}
+
+Int8SlicedBlock sliced_block(const Int8Matrix& matrix, const Int8Block& block, int64_t tiles) {
+  const int64_t rows = block.rows, slices = (rows + kInt8Slice - 1) / kInt8Slice;
+  PlacedWords placed(tiles, rows);
+  if (matrix.form == Int8Form::Groups) {
+    place_groups(block, placed);
+  } else {
+    place_cells(block.cells, matrix.fits_pairs, placed);
+  }
   Int8SlicedBlock sliced{.first_row = block.first_row, .rows = rows};
   const auto of_lane = [&](int64_t tile, int64_t slice, int64_t lane) {
     const int64_t row = slice * kInt8Slice + lane;
-    return row < rows ? &all[static_cast<size_t>(tile * rows + row)] : nullptr;
+    return row < rows ? &placed.at(tile, row) : nullptr;
   };
   for (int64_t tile = 0; tile < tiles; ++tile) {
     const auto first = static_cast<int64_t>(sliced.runs.size());
@@ -91,7 +122,9 @@ int64_t Int8Sliced::bytes() const {
 Int8Sliced int8_sliced(const Int8Matrix& matrix) {
   Int8Sliced sliced{.rows = matrix.rows, .columns = matrix.columns};
   const int64_t tiles = int8_row_bytes(matrix.columns) / kTileBytes;
-  for (const Int8Block& block : matrix.blocks) sliced.blocks.push_back(sliced_block(block, tiles));
+  for (const Int8Block& block : matrix.blocks) {
+    sliced.blocks.push_back(sliced_block(matrix, block, tiles));
+  }
   return sliced;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/quantize/int8_candidates.hpp"
@@ -32,12 +33,50 @@ int64_t groups_of(const Pattern& pattern) {
   return groups;
 }
 
+// How a layer's product stores the weight. Convolutions have groups alone.
+Int8Form form_of(const Pattern& pattern) {
+  if (pattern.shape().rank() > 2) return Int8Form::Groups;
+  const Positions positions =
+      pattern.is_dense() ? Positions::all(pattern.shape()) : pattern.positions();
+  return int8_form(positions.rows(), positions.columns(), positions.row_begin(),
+                   positions.column());
+}
+
+std::string_view name_of(Int8Form form) {
+  switch (form) {
+    case Int8Form::Groups:
+      break;
+    case Int8Form::Cells:
+      return "4x4";
+    case Int8Form::GatheredCells:
+      return "4x4 gathered";
+  }
+  return "1x4";
+}
+
 // Multiply-adds of float32 csr that take as long as a group in int8: measured with AVX512-VNNI and
 // AVX2 (bench_int8, 90 %), and of plain C++ next to csr with SSE4.
 double group_cost() {
   const std::string kernels = int8_kernels_name();
   if (kernels == "plain") return 20.0;
   return kernels == "avx2" ? 2.0 : 1.1;
+}
+
+// What to do where int8 gains little; empty: nothing.
+std::string advice_for(const Pattern& pattern, Int8Form form, double filled) {
+  if (form == Int8Form::GatheredCells) {
+    return int8_kernels_name() == "avx2" ? "about as fast as float32 with AVX2, in fewer bytes"
+                                         : "";
+  }
+  if (filled >= 3.5) return "";
+  if (filled < group_cost()) {
+    return "slower than float32 csr; train with pattern {type: block, rows: 1, cols: 4}";
+  }
+  const PatternShape shape = pattern.layout().pattern_shape();
+  const bool can_share = shape.is_nm() && !shape.is_transposable() && pattern.shape().rank() == 2;
+  return fmt::format("groups are filled to {:.0f} %; pattern {{type: block, rows: 1, cols: 4}}{}",
+                     100.0 * filled / static_cast<double>(kInt8Group),
+                     can_share ? ", or the same one with group: 8, fill them" : " fills them");
 }
 
 }  // namespace
@@ -102,17 +141,11 @@ Config planned_products(Module& model, const QuantizeOptions& options) {
     const int64_t groups = groups_of(pattern);
     const double filled =
         groups == 0 ? 0.0 : static_cast<double>(pattern.nnz()) / static_cast<double>(groups);
-    row.set("kernel", "int8 1x4 " + int8_kernels_name());
+    const Int8Form form = form_of(pattern);
+    row.set("kernel", fmt::format("int8 {} {}", name_of(form), int8_kernels_name()));
     row.set("weights_in_group", filled);
-    if (groups > 0 && filled < group_cost()) {
-      row.set("advice",
-              "slower than float32 csr; train with pattern {type: block, rows: 1, cols: 4}");
-    } else if (groups > 0 && filled < 3.5) {
-      row.set("advice",
-              fmt::format("groups are filled to {:.0f} %; pattern {{type: block, rows: 1, "
-                          "cols: 4}} fills them",
-                          100.0 * filled / static_cast<double>(kInt8Group)));
-    }
+    const std::string advice = groups == 0 ? "" : advice_for(pattern, form, filled);
+    if (!advice.empty()) row.set("advice", advice);
     rows.push_back(row);
   }
   return rows;

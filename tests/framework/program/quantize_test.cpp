@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/kernels/int8/int8.hpp"
 
 namespace lacuna {
 namespace {
@@ -189,6 +191,47 @@ TEST_F(Quantize, IsPlanned) {
   const Ended refused = run_lacuna({"plan", config(), "--set", "quantize.param_filter=fc9.weight"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("matches no weight"));
+}
+
+// Patterns whose rows have their inputs in common have a kernel of their own.
+TEST_F(Quantize, ComputesRowsOfAPatternTogether) {
+  const std::string set = "sparsity={algorithm: static, param_filter: fc2.weight, ";
+  const bool is_avx2 = int8_kernels_name() == "avx2";
+  for (const auto& [name, keys, kernel, has_advice] :
+       {std::tuple{"nm", "pattern: {type: nm, n: 2, m: 4, group: 8}}", "int8 4x4 gathered ",
+                   is_avx2},
+        std::tuple{"tiles", "sparsity: 0.5, pattern: {type: block, rows: 16, cols: 4}}",
+                   is_avx2 ? "int8 1x4 " : "int8 4x4 ", false}}) {
+    ASSERT_EQ(train({"--set", set + keys}, name).code, 0);
+    const std::string int8 = std::string(name) + "_int8";
+    const Ended ended = run_lacuna({"quantize", run_dir(name), "--run-dir", run_dir(int8)});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const Config report = load_yaml(run_dir(int8) + "/quantize.json");
+    const Config product = report.at("products").items()[1];
+    EXPECT_THAT(product.required<std::string>("kernel"), HasSubstr(kernel));
+    EXPECT_EQ(product.has("advice"), has_advice);
+    const Config loss = report.at("int8").at("splits").items()[1].at("loss");
+    EXPECT_NEAR(loss.as<double>(),
+                report.at("float32").at("splits").items()[1].required<double>("loss"), 0.05);
+    const Ended evaluated = run_lacuna({"eval", run_dir(int8), "--json"});
+    ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+    EXPECT_EQ(parse_yaml(evaluated.out, "eval").at("splits").items()[1].at("loss").text(),
+              loss.text());
+    const std::string path = folder_ / (int8 + ".safetensors");
+    EXPECT_EQ(run_lacuna({"export", run_dir(int8), "--format", "safetensors", "--out", path}).code,
+              0);
+    EXPECT_EQ(SafetensorsFile(path).tensor("fc2.weight").dtype, "I8");
+  }
+}
+
+TEST_F(Quantize, SaysThatUngroupedPatternsLeaveGroupsHalfFull) {
+  const Ended planned = run_lacuna({"plan", config(), "--set", "quantize={}", "--set",
+                                    "sparsity={algorithm: static, param_filter: fc2.weight, "
+                                    "pattern: {type: nm, n: 2, m: 4}}"});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("fc2.weight runs as int8 1x4"));
+  EXPECT_THAT(planned.out, HasSubstr("filled to 50 %"));
+  EXPECT_THAT(planned.out, HasSubstr("or the same one with group: 8, fill them"));
 }
 
 }  // namespace
