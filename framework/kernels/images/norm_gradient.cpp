@@ -15,6 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
+// The second-level cache has to keep what the second pass reads again, so less is asked for.
+constexpr int64_t kAhead = 256;
+
 // s += Σ g, q += Σ g (x − mean); dg = g, where it is there.
 void gradient_sums_run(const NormRun& all, const Lanes& mean, LaneSums& s, LaneSums& q) {
   for (int64_t row = 0; row < all.rows; ++row) {
@@ -22,9 +25,9 @@ void gradient_sums_run(const NormRun& all, const Lanes& mean, LaneSums& s, LaneS
     add_lane_sums(
         run.count, s, q,
         [&](int v, int64_t i, int64_t n) HWY_ATTR {
-          ask_ahead(run.dy, v, i);
-          if (run.more_dy != nullptr) ask_ahead(run.more_dy, v, i);
-          ask_ahead(run.x, v, i);
+          ask_ahead<kAhead>(run.dy, v, i);
+          if (run.more_dy != nullptr) ask_ahead<kAhead>(run.more_dy, v, i);
+          ask_ahead<kAhead>(run.x, v, i);
           const Vector g = gradient_at(run, i, n);
           if (run.dg != nullptr) store_some(g, run.dg + i, n);
           return g;
