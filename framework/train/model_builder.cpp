@@ -16,6 +16,7 @@
 #include "lacuna/framework/model/presets/presets.hpp"
 #include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"
 #include "lacuna/layers/tied_linear.h"
@@ -392,6 +393,7 @@ std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& 
     Builder(layers.define, check).add_chain(*model, layers.layers, feed);
     for (const Config& copy : layers.copies) copy.require_all_read();
   });
+  Conv2d::find_readers(*model);
   return model;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -61,7 +62,28 @@ Variable Conv2d::forward(const Variable& input) {
                  .padding = options_.padding,
                  .dilation = options_.dilation,
                  .groups = options_.groups,
-                 .algorithms = algorithms_});
+                 .algorithms = algorithms_,
+                 .is_read_in_slabs = is_read_in_slabs()});
+}
+
+bool Conv2d::is_read_in_slabs() const {
+  return std::ranges::any_of(readers_, [](const ParameterPtr& weight) {
+    const ConvolutionShape& shape = *weight->convolution;
+    return weight->pattern()->layout().convolutions(shape).order(shape) == Order::ImageSlabs;
+  });
+}
+
+void Conv2d::find_readers(Module& model) {
+  std::vector<Conv2d*> open;  // those whose readers are not all known
+  for (Module* module : model.modules()) {
+    auto* convolution = dynamic_cast<Conv2d*>(module);
+    if (convolution == nullptr || !convolution->weight()->convolution) continue;
+    for (Conv2d* before : open) before->readers_.push_back(convolution->weight());
+    // A shortcut of 1 × 1 reads what the branch beside it does.
+    if (convolution->options_.kernel != Extent{1, 1}) open.clear();
+    open.push_back(convolution);
+    convolution->readers_.clear();
+  }
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/nn/affine_layer.h"
@@ -44,6 +45,9 @@ class Conv2d final : public AffineLayer {
   /// The algorithms of its products if they run dense; by default direct ones.
   const ConvolutionAlgorithms& algorithms() const { return algorithms_; }
   void set_algorithms(const ConvolutionAlgorithms& algorithms) { algorithms_ = algorithms; }
+  /// Tells each Conv2d of a model which convolutions follow it. A dense one of few inputs computes
+  /// image slabs while a sparse one follows, so nothing is converted between them.
+  static void find_readers(Module& model);
 
   /// From now on, products run in int8 and are not recorded: the layer serves inference only.
   void run_in_int8(std::shared_ptr<const Int8ConvolutionLayer> quantized) {
@@ -56,8 +60,11 @@ class Conv2d final : public AffineLayer {
   Variable forward(const Variable& input) override;
 
  private:
+  bool is_read_in_slabs() const;
+
   Options options_;
   ConvolutionAlgorithms algorithms_;
+  std::vector<ParameterPtr> readers_;  // weights of the convolutions that read its output
   std::shared_ptr<const Int8ConvolutionLayer> int8_;
 };
 

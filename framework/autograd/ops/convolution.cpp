@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/kernels/conv/channel_products.hpp"
+#include "lacuna/framework/kernels/conv/every_tap.hpp"
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -97,12 +98,16 @@ void require_fit(const Kind& kind, const Shape& x, const WeightReference& weight
 // to be followed by a normalization: the moments of its output are cheap while it is computed, and
 // cost another read later.
 Tensor product(const Variable& x, const WeightReference& weight, const Variable& bias,
-               const ConvolutionShape& shape, Tensor& input, ChannelStatistics& statistics) {
+               const ConvolutionShape& shape, bool is_read_in_slabs, Tensor& input,
+               ChannelStatistics& statistics) {
   const ConvolutionProducts& products = weight.pattern->layout().convolutions(shape);
-  // Images of sparse convolutions stay in slabs after a dense convolution that can read them.
+  // Images of sparse convolutions stay in slabs after a dense convolution that can read them. Few
+  // channels are converted before, not many after the product.
   const bool stays_in_slabs = x.value().order() == Order::ImageSlabs && has_channel_products(shape);
-  input =
-      as_images(reordered(x.value(), stays_in_slabs ? Order::ImageSlabs : products.order(shape)));
+  const bool begins_slabs =
+      is_read_in_slabs && shape.batch >= kImageSlabWidth && has_every_tap_products(shape);
+  input = as_images(reordered(
+      x.value(), stays_in_slabs || begins_slabs ? Order::ImageSlabs : products.order(shape)));
   if (!bias.defined() && grad_enabled()) {
     return products.forward(weight.view(), shape, input, Tensor(), &statistics);
   }
@@ -165,7 +170,7 @@ Variable conv2d(const Variable& x, const WeightReference& weight, const Variable
                 const Conv2dOptions& options) {
   const ConvolutionShape shape = shape_of(x, weight, bias, options);
   ChannelStatistics statistics;
-  Tensor input, y = product(x, weight, bias, shape, input, statistics);
+  Tensor input, y = product(x, weight, bias, shape, options.is_read_in_slabs, input, statistics);
   return record<ConvolutionNode>(std::move(y), {x, bias, anchor_of(weight)}, kImages.name, input,
                                  weight, shape, std::move(statistics));
 }
@@ -180,7 +185,7 @@ Variable conv1d(const Variable& x, const WeightReference& weight, const Variable
   const ConvolutionShape shape = shape_of(x, weight, bias, options);
   ChannelStatistics statistics;
   Tensor input;
-  const Tensor y = product(x, weight, bias, shape, input, statistics);
+  const Tensor y = product(x, weight, bias, shape, false, input, statistics);
   return record<ConvolutionNode>(
       y.viewed_as({shape.batch, shape.out_channels, shape.output().width}),
       {x, bias, anchor_of(weight)}, kSequences.name, input, weight, shape, std::move(statistics));

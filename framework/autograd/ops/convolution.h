@@ -12,6 +12,8 @@ struct Conv2dOptions {
   Extent dilation{1, 1};
   int64_t groups = 1;
   ConvolutionAlgorithms algorithms = {};  ///< of products that run dense
+  /// Whether operations on image slabs follow: a dense product of few inputs then computes these.
+  bool is_read_in_slabs = false;
 };
 
 /// y[n, o] = Σ_c w[o, c] ∗ x[n, c] + b[o], a cross-correlation, as in other frameworks. *Shapes:* x

@@ -4,11 +4,13 @@
 
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/kernels/conv/channel_products.hpp"
+#include "lacuna/framework/kernels/conv/every_tap.hpp"
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/dense/outer_products.hpp"
 #include "lacuna/framework/kernels/pointwise/mask.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {
@@ -23,8 +25,8 @@ Tensor with_clear_rest(const Tensor& slabs) {
   return clear;
 }
 
-/// Convolutions of weights that store every position. Kernels of 1×1 run directly on the image
-/// slabs of sparse convolutions.
+/// Convolutions of weights that store every position. Kernels of 1×1, and those of few inputs, run
+/// directly on the image slabs of sparse convolutions.
 class DenseConvolutions final : public ConvolutionProducts {
  public:
   Order order(const ConvolutionShape& shape) const override {
@@ -32,10 +34,13 @@ class DenseConvolutions final : public ConvolutionProducts {
   }
 
   Tensor forward(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
-                 const Tensor& bias, ChannelStatistics*) const override {
+                 const Tensor& bias, ChannelStatistics* statistics) const override {
     const float* start = bias.defined() ? bias.data() : nullptr;
     if (are_in_slabs(x) && has_channel_products(shape)) {
       return channel_products(shape, weight.values.data(), x, start);
+    }
+    if (are_in_slabs(x) && has_every_tap_products(shape)) {
+      return sparse_convolution(of_every_tap(shape), weight.values, x, start, statistics);
     }
     return dense_convolution(shape, shape.algorithms.forward, weight.values.data(), x, start);
   }
@@ -44,6 +49,9 @@ class DenseConvolutions final : public ConvolutionProducts {
                         const Tensor& dy) const override {
     if (are_in_slabs(dy) && has_channel_products(shape)) {
       return channel_input_gradient(shape, weight.values.data(), dy);
+    }
+    if (are_in_slabs(dy) && has_every_tap_products(shape)) {
+      return sparse_convolution_input_gradient(of_every_tap(shape), weight.values, dy);
     }
     return dense_convolution_input_gradient(shape, shape.algorithms.input_gradient,
                                             weight.values.data(), dy);
@@ -54,6 +62,10 @@ class DenseConvolutions final : public ConvolutionProducts {
                        std::span<float> gradient) const override {
     if (are_in_slabs(x) && are_in_slabs(dy) && has_channel_products(shape)) {
       channel_weight_gradient(shape, with_clear_rest(dy), with_clear_rest(x), accumulate, gradient);
+    } else if (are_in_slabs(x) && are_in_slabs(dy) && has_every_tap_products(shape)) {
+      sparse_convolution_weight_gradient(of_every_tap(shape), with_clear_rest(dy),
+                                         with_clear_rest(x), accumulate, gradient,
+                                         BatchSums::claim(dy));
     } else {
       dense_convolution_weight_gradient(shape, shape.algorithms.weight_gradient, dy, x, accumulate,
                                         gradient);

@@ -152,5 +152,39 @@ TEST(Conv2dLayer, RefusesShapesAndOptions) {
   refuses({.in_channels = 4, .out_channels = 6, .groups = 0}, "found 0 groups");
 }
 
+// A convolution and what it is told to be read by: a sparse one behind a dense shortcut of 1 × 1.
+TEST(Conv2dLayer, OfFewInputsGivesSlabsWhileASparseOneFollows) {
+  Sequential model;
+  const auto add = [&](const char* name, int64_t in, Extent kernel) -> Conv2d& {
+    const Extent padding{kernel.height / 2, kernel.width / 2};
+    return model.add<Conv2d>(name, {.in_channels = in,
+                                    .out_channels = 4,
+                                    .kernel = kernel,
+                                    .padding = padding,
+                                    .image = {5, 6}});
+  };
+  Conv2d& first = add("first", 3, {3, 3});
+  add("shortcut", 4, {1, 1});
+  const Conv2d& second = add("second", 4, {3, 3});
+  const Conv2d& third = add("third", 4, {3, 3});
+  model.initialize(1);
+  const Tensor x = test::normal_tensor("x", {16, 3, 5, 6});
+  const auto order = [&] { return first(x).value().order(); };
+  const auto make_sparse = [](const Conv2d& layer) {
+    const Shape& shape = layer.weight()->shape();
+    layer.weight()->set_pattern(Pattern::make(csr_layout(), shape, Positions::all(shape)));
+  };
+  make_sparse(second);
+  EXPECT_EQ(order(), Order::RowMajor);  // it knows of none
+  const std::vector<float> expected = first(x).value().to_vector();
+  Conv2d::find_readers(model);
+  EXPECT_EQ(order(), Order::ImageSlabs);
+  const std::vector<float> found = first(x).value().to_vector();
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-5) << i;
+  second.weight()->set_pattern(Pattern::dense(second.weight()->shape()));
+  make_sparse(third);
+  EXPECT_EQ(order(), Order::RowMajor);
+}
+
 }  // namespace
 }  // namespace lacuna
