@@ -69,19 +69,18 @@ TEST_P(TopologyTest, IsTheSameForAnyNumberOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, TopologyTest,
-    testing::Values(
-        "{algorithm: static, sparsity: 0.9}",
-        "{algorithm: set, sparsity: 0.9, update: {freq: 2}}",
-        "{algorithm: rigl, sparsity: 0.9, update: {freq: 2}}",
-        "{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.1}}",
-        "{algorithm: saliency, sparsity: {type: linear, init: 0, slope: 0.1}}",
-        "{algorithm: acdc, sparsity: 0.9, update: {freq: 2}}",
-        "{algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.9, update: {freq: 2}}",
-        "{algorithm: srigl, sparsity: 0.9, min_salient: 0.8, update: {freq: 2}}",
-        "{algorithm: snfs, sparsity: 0.9, update: {freq: 2}}",
-        "{algorithm: snip, sparsity: 0.9}",
-        "{algorithm: ste, sparsity: 0.9, update: {freq: 2}}",
-        "{algorithm: rigl, sparsity: 0.3, update: {freq: 2}}"));
+    testing::Values("{algorithm: static, sparsity: 0.9}",
+                    "{algorithm: set, sparsity: 0.9, update: {freq: 2}}",
+                    "{algorithm: rigl, sparsity: 0.9, update: {freq: 2}}",
+                    "{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.1}}",
+                    "{algorithm: saliency, sparsity: {type: linear, init: 0, slope: 0.1}}",
+                    "{algorithm: acdc, sparsity: 0.9, update: {freq: 2}}",
+                    "{algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.9, update: {freq: 2}}",
+                    "{algorithm: srigl, sparsity: 0.9, min_salient: 0.8, update: {freq: 2}}",
+                    "{algorithm: snfs, sparsity: 0.9, update: {freq: 2}}",
+                    "{algorithm: snip, sparsity: 0.9}",
+                    "{algorithm: ste, sparsity: 0.9, update: {freq: 2}}",
+                    "{algorithm: rigl, sparsity: 0.3, update: {freq: 2}}"));
 
 }  // namespace
 }  // namespace lacuna

@@ -40,7 +40,7 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
       {"jerror.h", {"framework/data/formats/jpeg_image.cpp"}},
       {"webp/", {"framework/data/formats/webp_image.cpp"}},
       {"gif_lib.h", {"framework/data/formats/gif_image.cpp"}},
-      {"hwy/", {"framework/kernels/"}},
+      {"hwy/", {"framework/kernels/", "framework/program/main.cpp"}},
       {"omp.h", {"framework/core/parallel.cpp"}},
       {"mpi.h", {"framework/distributed/mpi/mpi_communicator.cpp"}},
   };
