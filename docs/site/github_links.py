@@ -17,10 +17,22 @@ def label(path, anchor):
     return f"{pathlib.PurePosixPath(path).stem}-{anchor}".lower().replace(".", "-")
 
 
+def joined(text):
+    """The text with each link on one line: Doxygen loses a link whose text is broken, and what follows it."""
+    parts = re.split(r"(^ *```.*?^ *```$)", text, flags=re.MULTILINE | re.DOTALL)
+    parts[::2] = [re.sub(r"\[((?!\n\n)[^][])+\]\(", lambda m: re.sub(r"\s+", " ", m[0]), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def named(link):
+    """The text of a link and its target; the target alone where they are equal."""
+    return f"`{link[2]}`" if link[1].strip("`") == link[2] else f"{link[1]} (`{link[2]}`)"
+
+
 def page(path):
     in_code = False
     seen = {}
-    for line in pathlib.Path(path).read_text(encoding="utf-8").split("\n"):
+    for line in joined(pathlib.Path(path).read_text(encoding="utf-8")).split("\n"):
         if line.lstrip().startswith("```"):
             in_code = not in_code
             yield re.sub(r"```(yaml|json|text|sh|diff)\b", "```", line)
@@ -40,10 +52,11 @@ def page(path):
             yield f"{line} {{#{label(path, anchor)}}}"
             continue
         line = re.sub(r"\*\*(`[^`]+`)\*\*", r"<b>\1</b>", line)
+        line = re.sub(r"\[`([^`]+)`\]\(", r"[\1](", line)  # Doxygen shows backquotes in the text of a link
         link = r"\]\(([\w./-]+\.md)?#([\w-]+)\)"
         line = re.sub(link, lambda m: f"](#{label(m[1] or path, m[2])})", line)
-        # What is no page stays a name.
-        yield re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|#)([^)#]*?)(?<!\.md)\)", r"\1 (`\2`)", line)
+        # A target that is not a page is shown as a name.
+        yield re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|#)([^)#]*?)(?<!\.md)\)", named, line)
 
 
 def main():
