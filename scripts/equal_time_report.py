@@ -9,7 +9,7 @@ PAGE = FOLDER / "results.md"
 PLOT = FOLDER / "equal_time.svg"
 BEGIN, END = "<!-- begin of scripts/equal_time.py -->\n", "<!-- end of scripts/equal_time.py -->\n"
 COLOURS = {"dense": "#1f77b4", "sparse": "#d62728"}
-FULL_NAMES = {"lr": "lr", "decay": "decay", "deviation": "deviation", "init": "first values", "drop": "drop fraction"}
+FULL_NAMES = {"init": "first values", "drop": "drop fraction"}  # of settings that are shortened
 
 
 def is_accuracy(row):
@@ -42,7 +42,7 @@ def shown(row, group):
 
 
 def settings_text(text):
-    return ", ".join(f"{FULL_NAMES[key]} {value}" for key, value in (part.split("=") for part in text.split()))
+    return ", ".join(f"{FULL_NAMES.get(key, key)} {value}" for key, value in (part.split("=") for part in text.split()))
 
 
 def verdict(row, best):
