@@ -14,6 +14,7 @@
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/activations.h"
+#include "lacuna/layers/convolutions/conv1d.h"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/linear.h"
@@ -174,6 +175,12 @@ TEST_F(QuantizeModel, RefusesFiltersThatChooseNothing) {
   expect_throws<ConfigError>(
       [&] { int8_candidates(convolution, options_of("{param_filter: conv.weight}")); },
       "'conv.weight' cannot be quantized: its 1 input channels are no multiple of 4");
+  Sequential sequences;
+  sequences.add<Conv1d>("conv", {.in_channels = 4, .out_channels = 4, .kernel = 3});
+  expect_throws<ConfigError>(
+      [&] { int8_candidates(sequences, options_of("{param_filter: conv.weight}")); },
+      "'conv.weight' cannot be quantized: only linear layers and convolutions of images have a "
+      "product in int8");
 }
 
 TEST(QuantizeOptions, RefusesWhatIsNotThere) {
