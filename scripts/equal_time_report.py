@@ -132,7 +132,8 @@ def panel(row, best, steps, left):
     if not is_accuracy(row):
         high = min(high, low + 0.6)
     margin = 0.04 * (high - low)
-    low, high = low - margin, high + margin
+    room = 5 * margin if is_accuracy(row) else 0.0  # for the names below
+    low, high = low - margin - room, high + margin
     end = row.steps or row.seconds
 
     def x(value):
@@ -163,10 +164,13 @@ def panel(row, best, steps, left):
 
 
 def draw(drawn, steps):
-    width = 380 * len(drawn)
-    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 375" font-family="sans-serif" font-size="12">',
+    """Three panels a row."""
+    width, height = 380 * min(len(drawn), 3), 375 * math.ceil(len(drawn) / 3)
+    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
            "<title>The best dense and the best sparse network over the time of training</title>",
-           f'<rect width="{width}" height="375" fill="white"/>']
+           f'<rect width="{width}" height="{height}" fill="white"/>']
     for number, (row, best) in enumerate(drawn):
-        svg += panel(row, best, steps, 60 + 380 * number)
+        svg.append(f'<g transform="translate(0 {375 * (number // 3)})">')
+        svg += panel(row, best, steps, 60 + 380 * (number % 3))
+        svg.append("</g>")
     PLOT.write_text("\n".join(svg + ["</svg>"]) + "\n")
