@@ -31,14 +31,14 @@ std::unique_ptr<Module> make(const std::string& name, const Config& options,
 }
 
 TEST(Builtin, ListsEveryLayerUnderItsType) {
-  EXPECT_THAT(
-      registry().names(),
-      ElementsAre("attention", "avg_pool", "batch_norm", "class_token", "conv1d", "conv2d",
-                  "dropout", "flatten", "gelu", "global_average_pool", "group_norm",
-                  "labelled_tokens", "layer_norm", "leaky_relu", "linear", "max_pool", "mean_pool",
-                  "patch_embedding", "position_embedding", "relu", "rms_norm", "rotary",
-                  "select_token", "semi_sparse_activation", "sigmoid", "silu", "squared_relu",
-                  "subsample_pad", "swiglu", "tanh", "token_embedding", "token_type_embedding"));
+  EXPECT_THAT(registry().names(),
+              ElementsAre("attention", "avg_pool", "batch_norm", "class_token", "conv1d", "conv2d",
+                          "dropout", "embedding_bag", "flatten", "gelu", "global_average_pool",
+                          "group_norm", "labelled_tokens", "layer_norm", "leaky_relu", "linear",
+                          "max_pool", "mean_pool", "patch_embedding", "position_embedding", "relu",
+                          "rms_norm", "rotary", "select_token", "semi_sparse_activation", "sigmoid",
+                          "silu", "squared_relu", "subsample_pad", "swiglu", "tanh", "tiled_linear",
+                          "token_embedding", "token_type_embedding"));
   const std::set<std::string> of_images = {"avg_pool", "conv2d",          "global_average_pool",
                                            "max_pool", "patch_embedding", "subsample_pad"};
   for (const auto& [name, entry] : registry().entries()) {

@@ -90,7 +90,7 @@ Tensor channel_affine(const Tensor& x, const std::vector<float>& scale,
   // In the order of memory: the groups of a part follow each other.
   constexpr int64_t kTasks = 64;
   const int64_t groups = runs.groups(), count = groups * runs.parts();
-  parallel_for(count, (count + kTasks - 1) / kTasks, [&](int64_t begin, int64_t end) {
+  parallel_for(count, count / kTasks + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto group = static_cast<size_t>(i % groups);
       const ImageRuns::Run run = runs.run(i % groups, i / groups);

@@ -86,8 +86,8 @@ TEST_F(LoadData, DispatchesOnTheType) {
   EXPECT_EQ(load_data(glyphs_, 0).train->num_classes(), 10);
   EXPECT_THAT(dataset_registry().names(),
               ElementsAre("cifar10", "cifar100", "colour_glyphs", "constant", "csv", "float_images",
-                          "glyphs", "hdf5", "image_folder", "labelled_text", "mnist", "npy", "npz",
-                          "synthetic", "text", "tokens"));
+                          "glyphs", "hdf5", "image_folder", "labelled_sparse", "labelled_text",
+                          "mnist", "npy", "npz", "synthetic", "text", "tokens"));
 }
 
 TEST_F(LoadData, RefusesAnUnknownType) {

@@ -337,6 +337,29 @@ inline StoredData pairs(const TemporaryFolder& folder) {
                     at("training labels or targets", train, row + 13, "1")}};
 }
 
+inline std::string sparse_examples(int count) {
+  std::string all = std::to_string(count) + " 9 4\n";
+  for (int i = 0; i < count; ++i) {
+    all += std::to_string(i % 4) + " " + std::to_string(i % 9) + ":1.5\n";
+  }
+  return all;
+}
+
+inline StoredData labelled_sparse(const TemporaryFolder& folder) {
+  const std::string train = folder.write("sparse_train.txt", sparse_examples(40)),
+                    test = folder.write("sparse_test.txt", sparse_examples(12));
+  const size_t first = std::string("40 9 4\n").size();  // "0 0:1.5", the first example
+  const std::string answers = "labels or targets";
+  return {
+      .name = "labelled_sparse",
+      .type = "labelled_sparse",
+      .section = "{type: labelled_sparse, train: " + train + ", test: " + test + ", validation: 8}",
+      .model = "[{type: embedding_bag, out_features: 4}, {type: linear}]",
+      .flips = {at("training inputs", train, first + 2, "8"),
+                at("training " + answers, train, first, "3"),
+                at("test inputs", test, first + 4, "2"), at("test " + answers, test, first, "3")}};
+}
+
 inline StoredData generated(const std::string& type, const std::string& more = "") {
   return {
       .name = type,
@@ -365,6 +388,7 @@ inline std::vector<StoredData> all_stored_data(const TemporaryFolder& folder) {
           stored::labelled(folder, "streamed", ", tokenizer: bytes, streamed: true"),
           stored::masked_sentences(folder),
           stored::pairs(folder),
+          stored::labelled_sparse(folder),
           stored::generated("glyphs"),
           stored::generated("colour_glyphs"),
           stored::generated("synthetic", ", features: 8, classes: 3")};
