@@ -9,8 +9,8 @@
 #include "lacuna/framework/config/named_tensors.h"
 #include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/data/loader.h"
-#include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/framework/train/label_lists.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
 
