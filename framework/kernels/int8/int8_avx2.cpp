@@ -26,31 +26,12 @@ struct Lanes : EightLanes {
   }
 };
 
-#include "lacuna/framework/kernels/int8/int8_run.inc"
-
-// What stands on the first.
-#include "lacuna/framework/kernels/int8/int8_cells.inc"
-#include "lacuna/framework/kernels/int8/int8_rows.inc"
-#include "lacuna/framework/kernels/int8/int8_taps.inc"
-// What stands on the last.
-#include "lacuna/framework/kernels/int8/int8_pixels.inc"
+#include "lacuna/framework/kernels/int8/int8_loops.inc"
 
 }  // namespace
 
-const internal::Int8Kernels internal::kAvx2Int8 = {"avx2",
-                                                   true,
-                                                   run_product,
-                                                   run_cells,
-                                                   run_quantize,
-                                                   run_ranges,
-                                                   run_convolve,
-                                                   run_quantize_lines,
-                                                   run_line_ranges,
-                                                   3,
-                                                   run_few,
-                                                   run_quantize_row,
-                                                   8,
-                                                   run_pixels};
+constinit const internal::Int8Kernels internal::kAvx2Int8 =
+    kernels_of_lanes("avx2", /*splits_words=*/true, /*few_examples=*/3);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -92,31 +92,12 @@ struct Lanes {
   static HWY_INLINE void store_quads(I x, uint8_t* at) { _mm512_storeu_si512(at, x); }
 };
 
-#include "lacuna/framework/kernels/int8/int8_run.inc"
-
-// What stands on the first.
-#include "lacuna/framework/kernels/int8/int8_cells.inc"
-#include "lacuna/framework/kernels/int8/int8_rows.inc"
-#include "lacuna/framework/kernels/int8/int8_taps.inc"
-// What stands on the last.
-#include "lacuna/framework/kernels/int8/int8_pixels.inc"
+#include "lacuna/framework/kernels/int8/int8_loops.inc"
 
 }  // namespace
 
-const internal::Int8Kernels internal::kAvx512VnniInt8 = {"avx512-vnni",
-                                                         false,
-                                                         run_product,
-                                                         run_cells,
-                                                         run_quantize,
-                                                         run_ranges,
-                                                         run_convolve,
-                                                         run_quantize_lines,
-                                                         run_line_ranges,
-                                                         6,
-                                                         run_few,
-                                                         run_quantize_row,
-                                                         8,
-                                                         run_pixels};
+constinit const internal::Int8Kernels internal::kAvx512VnniInt8 =
+    kernels_of_lanes("avx512-vnni", /*splits_words=*/false, /*few_examples=*/6);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

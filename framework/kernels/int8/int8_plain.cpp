@@ -92,30 +92,11 @@ struct Lanes {
   static void store_quads(I x, uint8_t* at) { std::memcpy(at, &x, sizeof x); }
 };
 
-#include "lacuna/framework/kernels/int8/int8_run.inc"
-
-// What stands on the first.
-#include "lacuna/framework/kernels/int8/int8_cells.inc"
-#include "lacuna/framework/kernels/int8/int8_rows.inc"
-#include "lacuna/framework/kernels/int8/int8_taps.inc"
-// What stands on the last.
-#include "lacuna/framework/kernels/int8/int8_pixels.inc"
+#include "lacuna/framework/kernels/int8/int8_loops.inc"
 
 }  // namespace
 
-const internal::Int8Kernels internal::kPlainInt8 = {"plain",
-                                                    false,
-                                                    run_product,
-                                                    run_cells,
-                                                    run_quantize,
-                                                    run_ranges,
-                                                    run_convolve,
-                                                    run_quantize_lines,
-                                                    run_line_ranges,
-                                                    6,
-                                                    run_few,
-                                                    run_quantize_row,
-                                                    8,
-                                                    run_pixels};
+constinit const internal::Int8Kernels internal::kPlainInt8 =
+    kernels_of_lanes("plain", /*splits_words=*/false, /*few_examples=*/6);
 
 }  // namespace lacuna
