@@ -36,16 +36,19 @@ Variable Linear::forward(const Variable& input) {
   return linear(input, weight(), bias_variable());
 }
 
+Linear::Options Linear::Options::from_config(const Config& options, const Shape& input) {
+  const auto out = options.required<int64_t>("out_features");
+  return {.in_features = read_features(options, "in_features", input),
+          .out_features = require_at_least(options, "out_features", out, 1),
+          .bias = options.get("bias", true),
+          .init = read_weight_init(options, "init"),
+          .init_fan_in = read_fan_in(options, "init_fan_in")};
+}
+
 namespace {
 
 LayerPtr make_linear(const Config& options, const Shape& input) {
-  const auto out = options.required<int64_t>("out_features");
-  return std::make_unique<Linear>(
-      Linear::Options{.in_features = read_features(options, "in_features", input),
-                      .out_features = require_at_least(options, "out_features", out, 1),
-                      .bias = options.get("bias", true),
-                      .init = read_weight_init(options, "init"),
-                      .init_fan_in = read_fan_in(options, "init_fan_in")});
+  return std::make_unique<Linear>(Linear::Options::from_config(options, input));
 }
 
 // Also for a tied layer, which uses the weight of another layer.

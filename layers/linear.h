@@ -27,6 +27,10 @@ class Linear final : public AffineLayer, public RowByRow {
     /// (`FanIn::nonzeros()`), or a number. With nonzeros, the bias is still drawn for all inputs,
     /// because it is one number however many inputs are added to it.
     FanIn init_fan_in = FanIn::all();
+
+    /// Reads `out_features`, `in_features` (by default those of the input), `bias`, `init` and
+    /// `init_fan_in`. *Errors:* ConfigError.
+    static Options from_config(const Config& options, const Shape& input);
   };
 
   /// *Errors:* ConfigError unless both sizes are at least 1 and init_fan_in is not negative.

@@ -16,31 +16,28 @@
 namespace lacuna {
 
 TiledLinear::TiledLinear(const Options& options) : options_(options) {
-  const int64_t in = options.in_features, out = options.out_features;
+  const int64_t in = options.linear.in_features, out = options.linear.out_features;
   if (in < 1 || out < 1 || options.tile < 1) {
     throw ConfigError(fmt::format(
         "tiled_linear: in_features, out_features and tile must be at least 1, found {}, {} and {}",
         in, out, options.tile));
   }
   for (int64_t first = 0; first < out; first += options.tile) {
-    auto tile = std::make_unique<Linear>(
-        Linear::Options{.in_features = in,
-                        .out_features = std::min(options.tile, out - first),
-                        .bias = options.bias,
-                        .init = options.init,
-                        .init_fan_in = options.init_fan_in});
+    Linear::Options own = options.linear;
+    own.out_features = std::min(options.tile, out - first);
+    auto tile = std::make_unique<Linear>(own);
     tiles_.push_back(tile.get());
     register_module(std::to_string(tiles_.size() - 1), std::move(tile));
   }
 }
 
 Shape TiledLinear::output_shape(const Shape& input) const {
-  if (input.rank() != 1 || input[0] != options_.in_features) {
+  if (input.rank() != 1 || input[0] != options_.linear.in_features) {
     throw ShapeError(
         fmt::format("layer '{}' (tiled_linear): its weights need examples of shape [{}], found {}",
-                    path(), options_.in_features, input.to_string()));
+                    path(), options_.linear.in_features, input.to_string()));
   }
-  return Shape{options_.out_features};
+  return Shape{options_.linear.out_features};
 }
 
 std::optional<std::vector<Shape>> TiledLinear::child_inputs(const Shape& input) const {
@@ -81,11 +78,7 @@ namespace {
 
 LayerPtr make_tiled_linear(const Config& options, const Shape& input) {
   return make_at<TiledLinear>(
-      options, {.in_features = read_features(options, "in_features", input),
-                .out_features = required_size(options, "out_features"),
-                .bias = options.get("bias", true),
-                .init = read_weight_init(options, "init"),
-                .init_fan_in = read_fan_in(options, "init_fan_in"),
+      options, {.linear = Linear::Options::from_config(options, input),
                 .tile = require_at_least(options, "tile", options.get<int64_t>("tile", 16384), 1)});
 }
 

@@ -20,12 +20,7 @@ namespace lacuna {
 class TiledLinear final : public Module, public TiledOutput {
  public:
   struct Options {
-    int64_t in_features = 0;
-    int64_t out_features = 0;
-    bool bias = true;
-    /// As Linear::Options has them.
-    WeightDraw init = WeightInit::Default;
-    FanIn init_fan_in = FanIn::all();
+    Linear::Options linear = {};  ///< of all outputs together
     /// Outputs of a tile; the last one has the rest. A tile's logits take 4 bytes for each output
     /// and example of a batch.
     int64_t tile = 16384;

@@ -16,8 +16,8 @@ namespace {
 
 TEST(TiledLinear, IsLinearLayersOneAfterTheOther) {
   Sequential model;
-  TiledLinear& head =
-      model.add<TiledLinear>("classes", {.in_features = 5, .out_features = 23, .tile = 10});
+  TiledLinear& head = model.add<TiledLinear>(
+      "classes", {.linear = {.in_features = 5, .out_features = 23}, .tile = 10});
   model.initialize(3);
   std::vector<std::string> names;
   for (const ParameterPtr& weight : head.tile_weights()) {
@@ -45,7 +45,7 @@ TEST(TiledLinear, IsLinearLayersOneAfterTheOther) {
 
 TEST(TiledLinear, CountsItsProducts) {
   Sequential model;
-  model.add<TiledLinear>("classes", {.in_features = 5, .out_features = 23, .tile = 10});
+  model.add<TiledLinear>("classes", {.linear = {.in_features = 5, .out_features = 23}, .tile = 10});
   const auto rows = module_rows(model, Shape{5});
   const Flops flops = count_flops(rows, [](const Parameter& p) { return p.numel(); });
   EXPECT_EQ(flops.forward, 2.0 * 23 * 5);
@@ -53,7 +53,7 @@ TEST(TiledLinear, CountsItsProducts) {
 
 // As calibration for one-shot pruning asks for.
 TEST(TiledLinear, ReportsTheInputsOfItsTiles) {
-  TiledLinear head({.in_features = 5, .out_features = 7, .tile = 4});
+  TiledLinear head({.linear = {.in_features = 5, .out_features = 7}, .tile = 4});
   int64_t reported = 0;
   const WatchWeightInputs watch(
       [&](const ParameterPtr&, const Variable& input, const ConvolutionShape*) {
@@ -65,9 +65,10 @@ TEST(TiledLinear, ReportsTheInputsOfItsTiles) {
 }
 
 TEST(TiledLinear, RefusesWhatDoesNotFit) {
-  expect_throws<ConfigError>([] { TiledLinear({.in_features = 5, .out_features = 3, .tile = 0}); },
-                             "in_features, out_features and tile must be at least 1");
-  const TiledLinear head({.in_features = 5, .out_features = 7});
+  expect_throws<ConfigError>(
+      [] { TiledLinear({.linear = {.in_features = 5, .out_features = 3}, .tile = 0}); },
+      "in_features, out_features and tile must be at least 1");
+  const TiledLinear head({.linear = {.in_features = 5, .out_features = 7}});
   expect_throws<ShapeError>(
       [&] {
         head.output_shape(Shape{2, 5});
