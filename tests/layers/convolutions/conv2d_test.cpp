@@ -152,7 +152,7 @@ TEST(Conv2dLayer, RefusesShapesAndOptions) {
   refuses({.in_channels = 4, .out_channels = 6, .groups = 0}, "found 0 groups");
 }
 
-// A convolution and what it is told to be read by: a sparse one behind a dense shortcut of 1 × 1.
+// The readers of the first convolution are a dense shortcut of 1 × 1 and the one after it.
 TEST(Conv2dLayer, OfFewInputsGivesSlabsWhileASparseOneFollows) {
   Sequential model;
   const auto add = [&](const char* name, int64_t in, Extent kernel) -> Conv2d& {
