@@ -79,7 +79,8 @@ namespace {
 LayerPtr make_tiled_linear(const Config& options, const Shape& input) {
   return make_at<TiledLinear>(
       options, {.linear = Linear::Options::from_config(options, input),
-                .tile = require_at_least(options, "tile", options.get<int64_t>("tile", 16384), 1)});
+                .tile = require_at_least(options, "tile",
+                                         options.get("tile", TiledLinear::Options().tile), 1)});
 }
 
 std::string write_tiled_linear(OnnxGraph& graph, const TiledLinear& layer, const std::string& x,

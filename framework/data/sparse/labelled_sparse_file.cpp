@@ -98,12 +98,11 @@ class SparseReader {
     if (!lines_.next(line)) throw DataError(path_ + ": the file is empty");
     if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     int64_t sizes[3];
-    size_t count = 0;
-    for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
-      if (count == 3 || !parse(word, sizes[count]) || sizes[count] < 1) count = 3;
-      ++count;
+    bool are_sizes = true;
+    for (int64_t& size : sizes) {
+      are_sizes = are_sizes && parse(next_word(line), size) && size >= 1;
     }
-    if (count != 3) {
+    if (!are_sizes || !next_word(line).empty()) {
       lines_.fail(
           "expected the numbers of examples, features and labels, three numbers from 1 with spaces "
           "between them");

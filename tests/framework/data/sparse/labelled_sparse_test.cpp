@@ -66,7 +66,7 @@ TEST(LabelledSparseFile, ReadsPackedFilesAndLinesAcrossPieces) {
 TEST(LabelledSparseFile, NamesTheLineOfAMistake) {
   EXPECT_EQ(sparse_error(""), "t.txt: the file is empty");
   for (const char* first : {"3 6\n", "3 6 4 1\n", "3 6 x\n", "0 6 4\n", "3 -6 4\n", "3 6 4.5\n",
-                            "99999999999999999999 6 4\n"}) {
+                            "99999999999999999999 6 4\n", "2 x 3 4 5 6 7 8 9\n", "3 6 x 4\n"}) {
     EXPECT_THAT(sparse_error(first),
                 HasSubstr("t.txt:1: expected the numbers of examples, features "
                           "and labels"))
