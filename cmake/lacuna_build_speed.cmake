@@ -9,6 +9,8 @@ if(LACUNA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # By default g++ looks for garbage from 128 MB on, which a room exceeds: 5 % of the time, to save a
   # fifth of at most 750 MB.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+  # Classes in the anonymous namespace of a source that is included.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 # LACUNA_KERNELS=machine compiles the kernels for the best instruction set of this machine alone, and
 # precompiles Highway's headers for it. On a processor without that set the program ends with an error.

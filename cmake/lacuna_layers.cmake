@@ -8,7 +8,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     COMMAND ${CMAKE_COMMAND} -DOUT=${layer_list} "-DSOURCES=${layer_source_list}"
       -P ${CMAKE_CURRENT_LIST_FILE}
     DEPENDS ${layer_sources} ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
-  target_sources(lacuna_layers PRIVATE ${layer_list})
+  target_sources(lacuna_made PRIVATE ${layer_list})
   return()
 endif()
 

@@ -9,7 +9,7 @@ add_custom_command(OUTPUT ${config_reference}
     -P ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake
   DEPENDS ${PROJECT_SOURCE_DIR}/docs/reference/config.md
     ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake VERBATIM)
-target_sources(lacuna_framework_program_settings PRIVATE ${config_reference})
+target_sources(lacuna_made PRIVATE ${config_reference})
 
 # After each link, so that they are there wherever the program is.
 if(NOT CMAKE_CROSSCOMPILING)

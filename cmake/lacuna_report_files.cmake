@@ -15,4 +15,4 @@ add_custom_command(OUTPUT ${embedded_files}
     -DHEADER=lacuna/framework/report/embedded_files.hpp "-DFILES=${report_file_list}"
     -P ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake
   DEPENDS ${report_paths} ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake VERBATIM)
-target_sources(lacuna_framework_report PRIVATE ${embedded_files})
+target_sources(lacuna_made PRIVATE ${embedded_files})

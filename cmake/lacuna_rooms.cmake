@@ -1,6 +1,7 @@
 # lacuna_room(PATH [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object target.
 #
 # The target is named after the whole path (framework/kernels/csr becomes lacuna_framework_kernels_csr).
+# With LACUNA_UNITY the rooms of a line of unity_rooms.txt are one target, named after the first.
 # Every room sees the public include root; messages are formatted by fmt everywhere; the third-party
 # libraries a room alone uses are named in the call.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
@@ -39,8 +40,10 @@ endif()
 # The rooms that build, read, check and print: their loops are short, and at -O1 they compile a quarter
 # faster.
 set(light_rooms framework/config framework/nn framework/model framework/model/presets
-  layers/convolutions layers/tokens layers sparsity/options framework/io framework/io/hdf5
-  framework/onnx framework/job framework/train/checks framework/train/runs framework/train/weights
+  layers/convolutions layers/tokens layers sparsity/options sparsity/calibration sparsity
+  framework/shrink framework/io/storage framework/io/hdf5 framework/io framework/records
+  framework/data/types framework/inference framework/quantize framework/distributed framework/onnx
+  framework/job framework/train/checks framework/train framework/train/runs framework/train/weights
   framework/train/parts framework/train/loop framework/interop framework/report
   framework/program/command_line framework/program/settings framework/program/output
   framework/program/actions framework/program)
@@ -60,9 +63,15 @@ target_compile_options(lacuna_precompiled_light PRIVATE ${light_optimization})
 set(kernel_headers ${PROJECT_SOURCE_DIR}/cmake/precompiled_kernels.hpp ${lacuna_highway_headers})
 lacuna_precompiled(lacuna_precompiled_kernels ON "${kernel_headers}" lacuna_fmt lacuna_highway)
 
-set(LACUNA_ROOMS "" CACHE INTERNAL "")
+# Sources that the build writes. A target of their own, because every source of a target waits for all
+# that is made for it.
+add_library(lacuna_made OBJECT)
+target_link_libraries(lacuna_made PRIVATE lacuna_warnings PUBLIC lacuna_flags)
+
+set(LACUNA_ROOMS lacuna_made CACHE INTERNAL "")
 function(lacuna_room path)
   string(REPLACE "/" "_" name ${path})
+  set(room lacuna_${name})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path}/*.cpp
     ${PROJECT_SOURCE_DIR}/${path}/ops/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
@@ -72,21 +81,43 @@ function(lacuna_room path)
   if("lacuna_mpi_library" IN_LIST ARGN AND NOT TARGET lacuna_mpi_library)
     return()  # built without MPI
   endif()
-  add_library(lacuna_${name} OBJECT ${sources})
-  target_link_libraries(lacuna_${name} PRIVATE lacuna_warnings lacuna_fmt ${ARGN} PUBLIC lacuna_flags)
+  if(unit_of_${path})
+    set(room ${unit_of_${path}})
+    target_sources(${room} PRIVATE ${sources})
+  else()
+    add_library(${room} OBJECT ${sources})
+  endif()
+  target_link_libraries(${room} PRIVATE lacuna_warnings lacuna_fmt ${ARGN} PUBLIC lacuna_flags)
   if("lacuna_mpi_library" IN_LIST ARGN)  # a plugin's: it has none of the library
     return()
   endif()
+  if(room IN_LIST LACUNA_ROOMS)
+    return()  # a unit that an earlier room has begun
+  endif()
   if("lacuna_highway" IN_LIST ARGN)
-    target_precompile_headers(lacuna_${name} REUSE_FROM lacuna_precompiled_kernels)
+    target_precompile_headers(${room} REUSE_FROM lacuna_precompiled_kernels)
   elseif(path IN_LIST light_rooms)
-    target_compile_options(lacuna_${name} PRIVATE ${light_optimization})
-    target_precompile_headers(lacuna_${name} REUSE_FROM lacuna_precompiled_light)
+    target_compile_options(${room} PRIVATE ${light_optimization})
+    target_precompile_headers(${room} REUSE_FROM lacuna_precompiled_light)
   else()
-    target_precompile_headers(lacuna_${name} REUSE_FROM lacuna_precompiled_library)
+    target_precompile_headers(${room} REUSE_FROM lacuna_precompiled_library)
   endif()
-  if(LACUNA_UNITY AND NOT path MATCHES "^framework/(kernels/|layouts/formats|model/presets)")
-    set_target_properties(lacuna_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-  endif()
-  set(LACUNA_ROOMS ${LACUNA_ROOMS} lacuna_${name} CACHE INTERNAL "")
+  set(LACUNA_ROOMS ${LACUNA_ROOMS} ${room} CACHE INTERNAL "")
 endfunction()
+
+if(LACUNA_UNITY)
+  file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/unity_rooms.txt units REGEX "^[^#]")
+  if(NOT LACUNA_KERNELS STREQUAL "machine")
+    list(FILTER units EXCLUDE REGEX "^framework/kernels")
+  endif()
+  foreach(unit IN LISTS units)
+    string(REPLACE " " ";" rooms ${unit})
+    list(GET rooms 0 first)
+    string(REPLACE "/" "_" name lacuna_${first})
+    add_library(${name} OBJECT)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    foreach(room IN LISTS rooms)
+      set(unit_of_${room} ${name})
+    endforeach()
+  endforeach()
+endif()

@@ -126,7 +126,7 @@ class BlockCache {
   int64_t in_use_ = 0, highest_ = 0, held_ = 0;  // bytes
 };
 
-BlockCache& cache() {
+BlockCache& block_cache() {
   static BlockCache* cache = new BlockCache;  // never destroyed: static tensors may outlive it
   return *cache;
 }
@@ -162,7 +162,7 @@ void* allocate(size_t bytes) {
 
 MemoryStats memory_stats() { return {current_bytes, peak_bytes, largest_bytes}; }
 
-int64_t kept_block_bytes() { return cache().held(); }
+int64_t kept_block_bytes() { return block_cache().held(); }
 
 void reset_memory_peak() {
   peak_bytes = current_bytes.load();
@@ -194,14 +194,14 @@ void* internal::take_block(size_t bytes) {
   const size_t size = padded(bytes);
   const size_t whole = block_size(size);
   if (size < bytes || whole < size) throw BufferError(bytes);  // rounded up beyond 64 bits
-  void* block = cache().take(whole);
+  void* block = block_cache().take(whole);
   if (block == nullptr) block = allocate(whole);
   if (block == nullptr) {
-    cache().give_back();
+    block_cache().give_back();
     block = allocate(whole);
   }
   if (block == nullptr) {
-    cache().forget(whole);
+    block_cache().forget(whole);
     throw BufferError(bytes);
   }
   const auto counted = static_cast<int64_t>(size);
@@ -214,7 +214,7 @@ void internal::return_block(void* block, size_t bytes) {
   if (block == nullptr) return;
   const size_t size = padded(bytes);
   current_bytes.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-  if (!cache().keep(block, block_size(size))) std::free(block);
+  if (!block_cache().keep(block, block_size(size))) std::free(block);
 }
 
 namespace {

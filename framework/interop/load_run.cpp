@@ -21,7 +21,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kBatch = 256;
+constexpr int64_t kRunBatch = 256;
 
 Shape batched(int64_t size, const Shape& example) {
   std::vector<int64_t> sizes{size};
@@ -110,7 +110,7 @@ Tensor LoadedRun::run(const ExampleView& examples) const {
   };
   const int64_t size = examples.shape[0];
   if (size == 1) return piece(0, 1);  // without looking for how many fit
-  const int64_t at_a_time = example_pieces(*model, inputs.example_shape, kBatch).examples;
+  const int64_t at_a_time = example_pieces(*model, inputs.example_shape, kRunBatch).examples;
   Tensor outputs = Tensor::empty(batched(size, model->output_shape(inputs.example_shape)));
   float* into = outputs.mutable_data();
   for (int64_t begin = 0; begin < size; begin += at_a_time) {

@@ -70,7 +70,7 @@ void cap_dense_provider(const std::string& level) {
 #endif
 }
 
-std::string choose() {
+std::string choose_instruction_set() {
   const char* requested = std::getenv("LACUNA_INSTRUCTION_SET");
   const std::string cap = requested == nullptr ? "" : requested;
   std::vector<std::string> names;
@@ -99,7 +99,7 @@ std::string choose() {
 }  // namespace
 
 const std::string& active_instruction_set() {
-  static const std::string chosen = choose();
+  static const std::string chosen = choose_instruction_set();
   return chosen;
 }
 

@@ -65,7 +65,7 @@ std::string command_of_process() {
   return clean_utf8(command);
 }
 
-std::string text_of(const Config& map, const char* key) {
+std::string event_text(const Config& map, const char* key) {
   const Config value = map.get(key);
   return value.is_scalar() ? value.text() : "";
 }
@@ -111,10 +111,10 @@ std::vector<RunStart> read_starts(const std::string& folder) {
     const auto event = parse_json(line);
     if (!event || !event->is_map()) continue;
     const Config threads = event->get("threads");
-    starts.push_back({.time = text_of(*event, "time"),
-                      .machine = text_of(*event, "machine"),
-                      .command = text_of(*event, "command"),
-                      .version = text_of(*event, "version"),
+    starts.push_back({.time = event_text(*event, "time"),
+                      .machine = event_text(*event, "machine"),
+                      .command = event_text(*event, "command"),
+                      .version = event_text(*event, "version"),
                       .threads = threads.is_number() ? threads.as<int64_t>() : 0});
   }
   if (!starts.empty()) return starts;

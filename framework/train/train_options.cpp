@@ -87,7 +87,7 @@ Period read_length(const Config& train) {
 }
 
 // Early stopping goes back to the best, which is kept for it.
-CheckpointOptions read_checkpoint(const Config& config, bool stops_early) {
+CheckpointOptions read_checkpoint_options(const Config& config, bool stops_early) {
   CheckpointOptions options;
   options.every = Period::from_config(config, "every", options.every);
   options.keep_last = at_least(config, "keep_last", options.keep_last, 1);
@@ -147,7 +147,7 @@ TrainOptions TrainOptions::from_config(const Config& train) {
   o.tensorboard = train.get<bool>("tensorboard", o.tensorboard);
   o.trace_autograd = train.get<bool>("trace_autograd", o.trace_autograd);
   if (!train.has("checkpoint")) Config(train).set("checkpoint", Config::map());
-  o.checkpoint = read_checkpoint(train.get("checkpoint"), train.has("early_stopping"));
+  o.checkpoint = read_checkpoint_options(train.get("checkpoint"), train.has("early_stopping"));
   if (train.has("early_stopping")) {
     const Config stopping = train.get("early_stopping");
     EarlyStoppingOptions early;

@@ -170,7 +170,7 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+[[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
   throw DataError("'" + path + "' could not be read: " + why);
 }
 
@@ -196,7 +196,7 @@ void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
   const std::optional<Found> file = identify(probe.path, probe.purpose);
   if (!file || found_files().has(*file)) return;  // opening it reports what is not a file
   const Pipe pipe;
-  if (!pipe.is_open()) refuse(probe.path, std::string("no pipe: ") + std::strerror(errno));
+  if (!pipe.is_open()) refuse_file(probe.path, std::string("no pipe: ") + std::strerror(errno));
   pid_t process = -1;
   {
     const hdf5::Session session;  // no other thread is within the library now
@@ -207,9 +207,10 @@ void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
     }
   }
   if (process < 0) {
-    refuse(probe.path,
-           std::string("it is first read in a separate process, which could not be started: ") +
-               std::strerror(errno));
+    refuse_file(
+        probe.path,
+        std::string("it is first read in a separate process, which could not be started: ") +
+            std::strerror(errno));
   }
   const int signal = wait_for(process);
   const std::string words = pipe.words();
@@ -219,15 +220,15 @@ void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
     return;
   }
   if (signal == SIGPROF || signal == SIGALRM) {
-    refuse(probe.path, fmt::format("the HDF5 library did not finish reading it in {:.0f} s",
-                                   probe_seconds(file->bytes)));
+    refuse_file(probe.path, fmt::format("the HDF5 library did not finish reading it in {:.0f} s",
+                                        probe_seconds(file->bytes)));
   }
   if (signal == SIGKILL) {
-    refuse(probe.path, "the process that tried it first was killed, perhaps for its memory");
+    refuse_file(probe.path, "the process that tried it first was killed, perhaps for its memory");
   }
-  refuse(probe.path, signal == 0
-                         ? "the HDF5 library crashed on it"
-                         : fmt::format("the HDF5 library crashed on it (signal {})", signal));
+  refuse_file(probe.path, signal == 0
+                              ? "the HDF5 library crashed on it"
+                              : fmt::format("the HDF5 library crashed on it (signal {})", signal));
 }
 
 }  // namespace lacuna

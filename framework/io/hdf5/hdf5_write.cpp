@@ -15,10 +15,10 @@ using hdf5::Session;
 
 namespace {
 
-using Sizes = std::array<hsize_t, Shape::kMaxRank>;
+using Extents = std::array<hsize_t, Shape::kMaxRank>;
 
-Sizes sizes_of(const Shape& shape) {
-  Sizes sizes{};
+Extents sizes_of(const Shape& shape) {
+  Extents sizes{};
   std::ranges::transform(shape.sizes(), sizes.begin(),
                          [](int64_t size) { return static_cast<hsize_t>(size); });
   return sizes;
@@ -40,7 +40,7 @@ Id text_type() {
 // zeros it packs 142 MB/s to 1.16 bits an element, level 4 90 MB/s to 0.88, level 6 23 MB/s to 0.76
 // (zlib 1.2.13, one core of the development machine), and checkpoints stop the training.
 void set_deflate(hid_t creation, const Shape& shape) {
-  Sizes chunk{};
+  Extents chunk{};
   int64_t inner = shape.numel();
   for (int i = 0; i < shape.rank(); ++i) {
     inner /= shape[i];

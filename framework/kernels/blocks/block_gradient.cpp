@@ -22,7 +22,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/simd/simd_loop.inc"
+#include "lacuna/framework/kernels/simd/slab.inc"
 
 #ifndef LACUNA_GROUPED_GRADIENT_RUN
 #define LACUNA_GROUPED_GRADIENT_RUN
@@ -30,7 +30,7 @@ namespace lacuna {
 namespace {
 
 // Rows of cells of one length, in one tile of a few consecutive slabs.
-struct Run {
+struct GradientRun {
   const char* x = nullptr;   // the tile's first row of the first slab
   const char* dy = nullptr;  // the first slab
   float* gradient = nullptr;
@@ -49,7 +49,6 @@ struct Run {
   int64_t next_lines = 0;
 };
 
-constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
 constexpr int64_t kSlabsAtOnce = 2;
 
 // Calls `visit(first, end)` for the outputs of each row of cells in a part's first tile.
@@ -87,28 +86,19 @@ void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy
 }
 #else
 
-using Quad = hn::FixedTag<float, 4>;
-
-constexpr int kLanes = hn::MaxLanes(Floats());
-constexpr int kSlabVectors = static_cast<int>(kSlabWidth) / kLanes;
-constexpr int kVectorBytes = kLanes * static_cast<int>(sizeof(float));
-constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3;
-
-HWY_INLINE Vector load(const char* at, int64_t vector) {
-  return hn::Load(Floats(), reinterpret_cast<const float*>(at + vector * kVectorBytes));
-}
-
 #include "lacuna/framework/kernels/blocks/four_sums.inc"
 
 HWY_INLINE void prefetch_rows(const char* rows, int64_t count) {
-  for (int64_t line = 0; line < count * kRowBytes; line += 64) __builtin_prefetch(rows + line);
+  for (int64_t line = 0; line < count * kSlabRowBytes; line += 64) __builtin_prefetch(rows + line);
 }
 
 // Prefetches the next slabs' part of row i, whose output gradients are at dy.
-HWY_INLINE void prefetch_next_slabs(const Run& run, int64_t i, const char* dy, int64_t rows) {
+HWY_INLINE void prefetch_next_slabs(const GradientRun& run, int64_t i, const char* dy,
+                                    int64_t rows) {
   for (int64_t slab = 0; slab < run.next_slabs; ++slab) {
     const char* at = dy + (run.slabs + slab) * run.dy_slab;
-    for (int64_t line = 0; line < rows * kRowBytes; line += 64) __builtin_prefetch(at + line, 0, 2);
+    for (int64_t line = 0; line < rows * kSlabRowBytes; line += 64)
+      __builtin_prefetch(at + line, 0, 2);
     const char* x = run.next_x + slab * run.x_slab + i * run.next_lines * 64;
     for (int64_t line = 0; line < run.next_lines; ++line) __builtin_prefetch(x + line * 64, 0, 2);
   }
@@ -116,10 +106,10 @@ HWY_INLINE void prefetch_next_slabs(const Run& run, int64_t i, const char* dy, i
 
 // Adds the output gradients of a row of cells, at dy, to their partial sums: `whole` vectors of all
 // slabs but the last, and `vectors` of the last.
-HWY_INLINE void add_rows_to_lanes(const Run& run, int64_t i, const char* dy, int64_t rows,
+HWY_INLINE void add_rows_to_lanes(const GradientRun& run, int64_t i, const char* dy, int64_t rows,
                                   int64_t slabs, int64_t whole, int64_t vectors) {
   float* lanes = run.lanes + run.rows[i] * rows * BatchLanes::kLanes;
-  for (int64_t r = 0; r < rows; ++r, dy += kRowBytes, lanes += BatchLanes::kLanes) {
+  for (int64_t r = 0; r < rows; ++r, dy += kSlabRowBytes, lanes += BatchLanes::kLanes) {
     Vector sum = hn::Load(Floats(), lanes);
     for (int64_t slab = 0; slab < slabs; ++slab) {
       const int64_t count = slab + 1 == slabs ? vectors : whole;
@@ -147,7 +137,7 @@ constexpr int kWhole = kSlabVectors < 8 ? kSlabVectors : 8;  // vectors processe
 // second or, if kSlabs is 1, over kVectors of one slab. With 32 registers, the last slab's output
 // gradients stay in registers.
 template <int kRows, int kVectors, int kSlabs>
-HWY_INLINE void columns_part(const Run& run, const char* dy, const uint16_t* offsets,
+HWY_INLINE void columns_part(const GradientRun& run, const char* dy, const uint16_t* offsets,
                              float* gradient) {
   const char* last = dy + (kSlabs - 1) * run.dy_slab;
   Vector kept[4][kManyRegisters ? kVectors : 1];
@@ -155,16 +145,16 @@ HWY_INLINE void columns_part(const Run& run, const char* dy, const uint16_t* off
     HWY_UNROLL(4)
     for (int r = 0; r < 4; ++r) {
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) kept[r][v] = load(last + r * kRowBytes, v);
+      for (int v = 0; v < kVectors; ++v) kept[r][v] = load(last + r * kSlabRowBytes, v);
     }
   }
   for (int64_t k = 0; k < run.length; ++k, gradient += kRows) {
-    const char* x = run.x + offsets[k] * kRowBytes;
+    const char* x = run.x + offsets[k] * kSlabRowBytes;
     const Vector zero = hn::Zero(Floats());
     Vector sum[4] = {zero, zero, zero, zero};
     if constexpr (kSlabs == 2) {
       add_column<kWhole>(
-          x, [dy](int r, int v) HWY_ATTR { return load(dy + r * kRowBytes, v); }, sum);
+          x, [dy](int r, int v) HWY_ATTR { return load(dy + r * kSlabRowBytes, v); }, sum);
       x += run.x_slab;
     }
     if constexpr (kManyRegisters) {
@@ -172,23 +162,23 @@ HWY_INLINE void columns_part(const Run& run, const char* dy, const uint16_t* off
           x, [&kept](int r, int v) HWY_ATTR { return kept[r][v]; }, sum);
     } else {
       add_column<kVectors>(
-          x, [last](int r, int v) HWY_ATTR { return load(last + r * kRowBytes, v); }, sum);
+          x, [last](int r, int v) HWY_ATTR { return load(last + r * kSlabRowBytes, v); }, sum);
     }
     put(sums(sum[0], sum[1], sum[2], sum[3]), run.accumulate, gradient);
   }
 }
 
 template <int kRows, int kVectors, int kSlabs>
-HWY_NOINLINE void columns_gradient(const Run& run) {
+HWY_NOINLINE void columns_gradient(const GradientRun& run) {
   for (int64_t i = 0; i < run.count; ++i) {
-    const char* dy = run.dy + run.rows[i] * (kRows * kRowBytes);
+    const char* dy = run.dy + run.rows[i] * (kRows * kSlabRowBytes);
     for (int64_t slab = 0; slab < kSlabs; ++slab) {
-      prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (kRows * kRowBytes), kRows);
+      prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (kRows * kSlabRowBytes), kRows);
     }
     prefetch_next_slabs(run, i, dy, kRows);
     if (run.lanes != nullptr) add_rows_to_lanes(run, i, dy, kRows, kSlabs, kWhole, kVectors);
     for (int part = 0; part < kRows; part += 4) {
-      columns_part<kRows, kVectors, kSlabs>(run, dy + part * kRowBytes,
+      columns_part<kRows, kVectors, kSlabs>(run, dy + part * kSlabRowBytes,
                                             run.offsets + i * run.length,
                                             run.gradient + i * run.length * kRows + part);
     }
@@ -200,10 +190,10 @@ template <int kColumns>
 HWY_INLINE void add_outer(const char* dy, const char* x, int64_t v, Vector (&sum)[kColumns][4]) {
   Vector rows[4];
   HWY_UNROLL(4)
-  for (int r = 0; r < 4; ++r) rows[r] = load(dy + r * kRowBytes, v);
+  for (int r = 0; r < 4; ++r) rows[r] = load(dy + r * kSlabRowBytes, v);
   HWY_UNROLL(4)
   for (int c = 0; c < kColumns; ++c) {
-    const Vector column = load(x + c * kRowBytes, v);
+    const Vector column = load(x + c * kSlabRowBytes, v);
     HWY_UNROLL(4)
     for (int r = 0; r < 4; ++r) sum[c][r] = hn::MulAdd(rows[r], column, sum[c][r]);
   }
@@ -211,7 +201,7 @@ HWY_INLINE void add_outer(const char* dy, const char* x, int64_t v, Vector (&sum
 
 // kColumns columns of a 4 × 4 cell over the run's slabs.
 template <int kColumns>
-HWY_INLINE void block_part(const Run& run, const char* dy, const char* x, float* gradient) {
+HWY_INLINE void block_part(const GradientRun& run, const char* dy, const char* x, float* gradient) {
   Vector sum[kColumns][4];
   HWY_UNROLL(4)
   for (int c = 0; c < kColumns; ++c) {
@@ -231,19 +221,19 @@ HWY_INLINE void block_part(const Run& run, const char* dy, const char* x, float*
 
 #include "lacuna/framework/kernels/blocks/large_block_gradient.inc"
 
-HWY_NOINLINE void blocks_gradient(const Run& run) {
+HWY_NOINLINE void blocks_gradient(const GradientRun& run) {
   constexpr int kColumns = kManyRegisters ? 4 : 2;
   for (int64_t i = 0; i < run.count; ++i) {
-    const char* dy = run.dy + run.rows[i] * (4 * kRowBytes);
+    const char* dy = run.dy + run.rows[i] * (4 * kSlabRowBytes);
     if (run.lanes != nullptr) {
       add_rows_to_lanes(run, i, dy, 4, run.slabs, kSlabVectors, run.last_vectors);
     }
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
     if (run.length > 0 && are_large_blocks(run, i)) {
-      for (int r = 0; r < 4; ++r) prefetch_next_slabs(run, i + r, dy + r * 4 * kRowBytes, 4);
+      for (int r = 0; r < 4; ++r) prefetch_next_slabs(run, i + r, dy + r * 4 * kSlabRowBytes, 4);
       large_blocks_gradient(run, i);
       for (int r = 1; run.lanes != nullptr && r < 4; ++r) {
-        const char* row = run.dy + run.rows[i + r] * (4 * kRowBytes);
+        const char* row = run.dy + run.rows[i + r] * (4 * kSlabRowBytes);
         add_rows_to_lanes(run, i + r, row, 4, run.slabs, kSlabVectors, run.last_vectors);
       }
       i += 3;
@@ -251,22 +241,22 @@ HWY_NOINLINE void blocks_gradient(const Run& run) {
     }
 #endif
     for (int64_t slab = 0; slab < run.slabs; ++slab) {
-      prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (4 * kRowBytes), 4);
+      prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (4 * kSlabRowBytes), 4);
     }
     prefetch_next_slabs(run, i, dy, 4);
     const uint16_t* offsets = run.offsets + i * run.length;
     float* gradient = run.gradient + i * run.length * 16;
     for (int64_t k = 0; k < run.length; ++k, gradient += 16) {
-      const char* x = run.x + offsets[k] * (4 * kRowBytes);
+      const char* x = run.x + offsets[k] * (4 * kSlabRowBytes);
       for (int c = 0; c < 4; c += kColumns) {
-        block_part<kColumns>(run, dy, x + c * kRowBytes, gradient + 4 * c);
+        block_part<kColumns>(run, dy, x + c * kSlabRowBytes, gradient + 4 * c);
       }
     }
   }
 }
 
 template <int kRows, int kSlabs>
-HWY_INLINE void columns_of(Run run) {
+HWY_INLINE void columns_of(GradientRun run) {
   const int64_t vectors = run.last_vectors;
   if (vectors == 1) return columns_gradient<kRows, 1, kSlabs>(run);
   if (vectors == 2) return columns_gradient<kRows, 2, kSlabs>(run);
@@ -276,12 +266,12 @@ HWY_INLINE void columns_of(Run run) {
 // Cells of one column. If a slab has more vectors than are processed at once, each slab has its own
 // passes.
 template <int kRows>
-HWY_INLINE void run_columns(Run run) {
+HWY_INLINE void run_columns(GradientRun run) {
   if constexpr (kWhole == kSlabVectors) {
     run.slabs == 2 ? columns_of<kRows, 2>(run) : columns_of<kRows, 1>(run);
   } else {
     const int64_t slabs = run.slabs, last_vectors = run.last_vectors;
-    const Run first = run;
+    const GradientRun first = run;
     for (int64_t slab = 0; slab < slabs; ++slab) {
       const int64_t vectors = slab + 1 == slabs ? last_vectors : kSlabVectors;
       for (int64_t v = 0; v < vectors; v += kWhole) {
@@ -295,14 +285,14 @@ HWY_INLINE void run_columns(Run run) {
   }
 }
 
-void run_cells(const PatternShape& cell, const Run& run) {
+void run_cells(const PatternShape& cell, const GradientRun& run) {
   if (cell.unit_columns() == 4) return blocks_gradient(run);
   cell.unit_rows() == 4 ? run_columns<4>(run) : run_columns<8>(run);
 }
 
 // The rows of a tile over the run's slabs.
 HWY_INLINE void run_tile(const BlockStream& s, const CsrBlock& block, const CsrTile& tile,
-                         float* gradient, Run run) {
+                         float* gradient, GradientRun run) {
   for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
     const CsrGroup group = block.clipped(s.cells.groups[static_cast<size_t>(g)]);
     if (group.rows == 0) continue;
@@ -319,7 +309,7 @@ HWY_INLINE void run_tile(const BlockStream& s, const CsrBlock& block, const CsrT
 void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy, const float* x,
                     int64_t batch, bool accumulate, float* gradient, float* lanes) {
   const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
-  Run run{.x_slab = s.columns() * kRowBytes, .dy_slab = s.rows() * kRowBytes};
+  GradientRun run{.x_slab = s.columns() * kSlabRowBytes, .dy_slab = s.rows() * kSlabRowBytes};
   for (int64_t slab = 0; slab < slabs; slab += kSlabsAtOnce) {
     const char* first_x = reinterpret_cast<const char*>(x) + slab * run.x_slab;
     run.slabs = std::min(kSlabsAtOnce, slabs - slab);
@@ -331,7 +321,7 @@ void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy
     run.next_x = first_x + run.slabs * run.x_slab + block.first_row * run.next_lines * 64;
     for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
       const CsrTile& tile = s.cells.tiles[static_cast<size_t>(t)];
-      run.x = first_x + tile.first_column * s.cell.unit_columns() * kRowBytes;
+      run.x = first_x + tile.first_column * s.cell.unit_columns() * kSlabRowBytes;
       run.lanes = tile.first_column == 0 ? lanes : nullptr;  // all rows are in the first tile
       run.next_slabs =
           tile.first_column == 0 ? std::min(kSlabsAtOnce, slabs - slab - run.slabs) : 0;

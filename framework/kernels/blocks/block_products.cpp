@@ -64,7 +64,7 @@ HWY_INLINE void product_part(const Run& run, const char* x, const float* bias, c
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
-      acc[r][v] = !run.is_first     ? load(y + r * kRowBytes, v)
+      acc[r][v] = !run.is_first     ? load(y + r * kSlabRowBytes, v)
                   : bias == nullptr ? hn::Zero(Floats())
                                     : hn::Set(Floats(), bias[r]);
     }
@@ -74,12 +74,12 @@ HWY_INLINE void product_part(const Run& run, const char* x, const float* bias, c
     if constexpr (Form::kIsSourced) {
       __builtin_prefetch(values + source[k + BlockTransposed::kAhead] * kSize);
     }
-    const char* in = x + offsets[k] * (Form::kIn * kRowBytes);
+    const char* in = x + offsets[k] * (Form::kIn * kSlabRowBytes);
     HWY_UNROLL(8)
     for (int i = 0; i < Form::kIn; ++i) {
       Vector xs[kVectors];
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) xs[v] = load(in + i * kRowBytes, v);
+      for (int v = 0; v < kVectors; ++v) xs[v] = load(in + i * kSlabRowBytes, v);
       HWY_UNROLL(8)
       for (int r = 0; r < kRows; ++r) {
         const Vector value = hn::Set(Floats(), w[i * Form::kInStride + r * Form::kOutStride]);
@@ -91,7 +91,7 @@ HWY_INLINE void product_part(const Run& run, const char* x, const float* bias, c
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) store(acc[r][v], y + r * kRowBytes, v);
+    for (int v = 0; v < kVectors; ++v) store(acc[r][v], y + r * kSlabRowBytes, v);
   }
 }
 
@@ -108,7 +108,7 @@ HWY_INLINE void large_part(const Run& run, const float* bias, const float* value
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
-      acc[r][v] = !run.is_first     ? load(y + (kFirst + r) * kRowBytes, v)
+      acc[r][v] = !run.is_first     ? load(y + (kFirst + r) * kSlabRowBytes, v)
                   : bias == nullptr ? hn::Zero(Floats())
                                     : hn::Set(Floats(), bias[kFirst + r]);
     }
@@ -119,12 +119,12 @@ HWY_INLINE void large_part(const Run& run, const float* bias, const float* value
       const int64_t at = cell * run.length + k;
       cells[cell - kFirstCell] = values + (Form::kIsSourced ? int64_t{source[at]} : at) * 16;
     }
-    const char* in = run.x + offsets[k] * (4 * kRowBytes);
+    const char* in = run.x + offsets[k] * (4 * kSlabRowBytes);
     HWY_UNROLL(4)
     for (int i = 0; i < 4; ++i) {
       Vector xs[kVectors];
       HWY_UNROLL(4)
-      for (int v = 0; v < kVectors; ++v) xs[v] = load(in + i * kRowBytes, v);
+      for (int v = 0; v < kVectors; ++v) xs[v] = load(in + i * kSlabRowBytes, v);
       HWY_UNROLL(8)
       for (int r = 0; r < kRows; ++r) {
         const int row = kFirst + r;
@@ -138,7 +138,7 @@ HWY_INLINE void large_part(const Run& run, const float* bias, const float* value
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
-    for (int v = 0; v < kVectors; ++v) store(acc[r][v], y + (kFirst + r) * kRowBytes, v);
+    for (int v = 0; v < kVectors; ++v) store(acc[r][v], y + (kFirst + r) * kSlabRowBytes, v);
   }
 }
 
@@ -146,7 +146,7 @@ HWY_INLINE void large_part(const Run& run, const float* bias, const float* value
 template <class Form>
 HWY_INLINE void large_product(const Run& run, int64_t i) {
   const int64_t row = run.rows[i] * 4, first = i * run.length;
-  char* y = run.y + row * kRowBytes;
+  char* y = run.y + row * kSlabRowBytes;
   const float* bias = run.bias == nullptr ? nullptr : run.bias + row;
   const float* values = Form::kIsSourced ? run.values : run.values + first * 16;
   const uint16_t* offsets = run.offsets + first;
@@ -163,20 +163,20 @@ HWY_NOINLINE void product_rows(const Run& run) {
   constexpr int kSize = Form::kOut * Form::kIn;
   for (int64_t i = 0; i < run.count; ++i) {
     const int64_t row = run.rows[i] * Form::kOut, first = i * run.length;
-    char* y = run.y + row * kRowBytes;
-    const char* ahead = run.y + run.rows[i + 1] * (Form::kOut * kRowBytes);
-    for (int64_t line = 0; line < Form::kOut * kRowBytes; line += 64) {
+    char* y = run.y + row * kSlabRowBytes;
+    const char* ahead = run.y + run.rows[i + 1] * (Form::kOut * kSlabRowBytes);
+    for (int64_t line = 0; line < Form::kOut * kSlabRowBytes; line += 64) {
       __builtin_prefetch(ahead + line, 1);
     }
-    prefetch_next_slab(run, i, y, Form::kOut * kRowBytes);
+    prefetch_next_slab(run, i, y, Form::kOut * kSlabRowBytes);
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
     if constexpr (Form::kOut == 4 && Form::kIn == 4 && kVectors == 4) {
       if (share_columns(run, i, 4)) {
-        for (int64_t line = 4 * kRowBytes; line < 16 * kRowBytes; line += 64) {
+        for (int64_t line = 4 * kSlabRowBytes; line < 16 * kSlabRowBytes; line += 64) {
           __builtin_prefetch(y + line, 1);
         }
         for (int r = 1; r < 4; ++r) {
-          prefetch_next_slab(run, i + r, y + r * 4 * kRowBytes, 4 * kRowBytes);
+          prefetch_next_slab(run, i + r, y + r * 4 * kSlabRowBytes, 4 * kSlabRowBytes);
         }
         large_product<Form>(run, i);
         i += 3;
@@ -192,7 +192,7 @@ HWY_NOINLINE void product_rows(const Run& run) {
         product_part<Form, kRows, kVectors>(run, run.x + at,
                                             run.bias == nullptr ? nullptr : run.bias + row + part,
                                             values + part * Form::kOutStride, run.offsets + first,
-                                            source, y + part * kRowBytes + at);
+                                            source, y + part * kSlabRowBytes + at);
       }
     }
   }
@@ -214,13 +214,13 @@ void product_tiles(const CsrStream& cells, const CsrBlock& block, const uint32_t
       });
   for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
     const CsrTile& tile = cells.tiles[static_cast<size_t>(t)];
-    run.x = reinterpret_cast<const char*>(x) + tile.first_column * (Form::kIn * kRowBytes);
+    run.x = reinterpret_cast<const char*>(x) + tile.first_column * (Form::kIn * kSlabRowBytes);
     run.is_first = tile.first_column == 0;
     run.next_row = 0;
     run.shared_lines = 0;
     if (run.is_first && prefetch_next) {
-      const int64_t x_bytes = cells.columns * (Form::kIn * kRowBytes);
-      run.next_row = cells.rows * (Form::kOut * kRowBytes);
+      const int64_t x_bytes = cells.columns * (Form::kIn * kSlabRowBytes);
+      run.next_row = cells.rows * (Form::kOut * kSlabRowBytes);
       run.shared_lines = lines_for_each(x_bytes, cells.rows);
       run.shared =
           reinterpret_cast<const char*>(x) + x_bytes + block.first_row * run.shared_lines * 64;

@@ -38,10 +38,10 @@ HWY_INLINE void scatter_part(const Run& run, const float* values, const uint16_t
   HWY_UNROLL(8)
   for (int r = 0; r < kPart; ++r) {
     HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) in[r][v] = load(dy + r * kRowBytes, v);
+    for (int v = 0; v < kVectors; ++v) in[r][v] = load(dy + r * kSlabRowBytes, v);
   }
   for (int64_t k = 0; k < run.length; ++k, values += kRows) {
-    char* out = dx + offsets[k] * kRowBytes;
+    char* out = dx + offsets[k] * kSlabRowBytes;
     Vector sum[kVectors];
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) sum[v] = load(out, v);
@@ -60,15 +60,16 @@ template <int kRows, int kPart, int kVectors>
 HWY_NOINLINE void scatter_rows(const Run& run) {
   for (int64_t i = 0; i < run.count; ++i) {
     const int64_t first = i * run.length;
-    const char* dy = run.x + run.rows[i] * (kRows * kRowBytes);
-    const char* ahead = run.x + run.rows[i + 1] * (kRows * kRowBytes);
-    for (int64_t line = 0; line < kRows * kRowBytes; line += 64) __builtin_prefetch(ahead + line);
-    prefetch_next_slab(run, i, dy, kRows * kRowBytes);
+    const char* dy = run.x + run.rows[i] * (kRows * kSlabRowBytes);
+    const char* ahead = run.x + run.rows[i + 1] * (kRows * kSlabRowBytes);
+    for (int64_t line = 0; line < kRows * kSlabRowBytes; line += 64)
+      __builtin_prefetch(ahead + line);
+    prefetch_next_slab(run, i, dy, kRows * kSlabRowBytes);
     for (int64_t pass = 0; pass < run.passes; ++pass) {
       const int64_t at = pass * kVectors * kVectorBytes;
       for (int part = 0; part < kRows; part += kPart) {
         scatter_part<kRows, kPart, kVectors>(run, run.values + first * kRows + part,
-                                             run.offsets + first, dy + part * kRowBytes + at,
+                                             run.offsets + first, dy + part * kSlabRowBytes + at,
                                              run.y + at);
       }
     }
@@ -91,9 +92,9 @@ void scatter_tile(const BlockStream& s, int64_t column_tile, const float* values
               return RunFunction(scatter_rows<4, 4, n>);
             });
   if (prefetch_next) {  // the first tile asks for the output gradients, each for its own columns
-    run.next_row = column_tile == 0 ? s.rows() * kRowBytes : kRowBytes;
-    run.shared = run.y + s.columns() * kRowBytes;
-    run.shared_lines = lines_for_each(columns * kRowBytes, s.cells.rows);
+    run.next_row = column_tile == 0 ? s.rows() * kSlabRowBytes : kSlabRowBytes;
+    run.shared = run.y + s.columns() * kSlabRowBytes;
+    run.shared_lines = lines_for_each(columns * kSlabRowBytes, s.cells.rows);
   }
   float* out = dx + first * kSlabWidth;
   std::fill_n(out, columns * kSlabWidth, 0.0f);

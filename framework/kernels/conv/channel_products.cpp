@@ -1,5 +1,5 @@
 // The tasks of a product are rows of pixels of a slab; those of the weight gradient are slabs, of
-// which up to kGradientTasks sums are kept and added in their order, so that results do not depend
+// which up to kGradientParts sums are kept and added in their order, so that results do not depend
 // on the number of threads.
 #include "lacuna/framework/kernels/conv/channel_products.hpp"
 
@@ -14,8 +14,8 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kPixelsOfTask = 256;  // or a row
-constexpr int64_t kGradientTasks = 16;
+constexpr int64_t kPixelsOfPart = 256;  // or a row
+constexpr int64_t kGradientParts = 16;
 // Pixels of which the weight gradient goes through all channels: their lines stay in a cache.
 constexpr int64_t kPixelsAtOnce = 64;
 
@@ -26,7 +26,7 @@ int64_t rows_of(int64_t pixels, int64_t width, int64_t height) {
 // Calls `body(slab, first row, rows)` for parts of all slabs.
 template <class Body>
 void for_each_part(int64_t slabs, Extent pixels, const Body& body) {
-  const int64_t rows = rows_of(kPixelsOfTask, pixels.width, pixels.height);
+  const int64_t rows = rows_of(kPixelsOfPart, pixels.width, pixels.height);
   const int64_t parts = (pixels.height + rows - 1) / rows;
   parallel_blocks(slabs * parts, [&](int64_t task) {
     const int64_t first = task % parts * rows;
@@ -108,7 +108,7 @@ void channel_weight_gradient(const ConvolutionShape& shape, const Tensor& dy, co
                              Accumulate accumulate, std::span<float> gradient) {
   const ImageSlabs in(shape.input_shape()), out(shape.output_shape());
   const Extent stride = shape.window.stride, pixels = shape.output();
-  const int64_t slabs = out.slabs(), tasks = std::min(slabs, kGradientTasks);
+  const int64_t slabs = out.slabs(), tasks = std::min(slabs, kGradientParts);
   const int64_t rows = rows_of(kPixelsAtOnce, pixels.width, pixels.height);
   const auto size = static_cast<int64_t>(gradient.size());
   const float *inputs = x.data(Order::ImageSlabs), *outputs = dy.data(Order::ImageSlabs);

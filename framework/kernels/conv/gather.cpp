@@ -36,7 +36,7 @@ TileSize tile(Extent, int) { return {1, 1}; }
 #else
 
 // One group of rows over one tile of pixels.
-struct GroupRun {
+struct GatherRun {
   const char* from = nullptr;          // the tile's first pixel in its first source plane
   int64_t from_row = 0;                // bytes from a row to the next
   float* to = nullptr;                 // the tile's first pixel in the first output plane
@@ -93,7 +93,7 @@ HWY_INLINE void add_four_taps(const char* from, int64_t from_row, const int32_t*
 }
 
 template <int kRows, int kColumns, int kFromStep, int kToStep>
-HWY_NOINLINE void gather_group(const GroupRun& run,
+HWY_NOINLINE void gather_group(const GatherRun& run,
                                Ahead<kRows, kColumns, kFromStep, kToStep>& ahead) {
   const Floats d;
   const int32_t* offset = run.offsets;
@@ -158,14 +158,14 @@ void gather_steps(const TapStream& stream, const float* values, const float* fro
     const int64_t first = row * run.from_row_lines + column * kFromStep;
     const bool ends_rows = run.ends_rows && column + kColumns == run.width;
     Ahead<kRows, kColumns, kFromStep, kToStep> ahead(stream, run, place, from, to);
-    GroupRun group{.from_row = run.from_row_lines * kLineBytes,
-                   .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
-                   .to_row = run.to_row_lines * kImageSlabWidth,
-                   .to_plane = run.to_plane_lines * kImageSlabWidth,
-                   .to_planes = run.to_planes,
-                   .bias = bias,
-                   .is_first = true,
-                   .fetches_ahead = is_large(stream, kRows * kColumns)};
+    GatherRun group{.from_row = run.from_row_lines * kLineBytes,
+                    .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
+                    .to_row = run.to_row_lines * kImageSlabWidth,
+                    .to_plane = run.to_plane_lines * kImageSlabWidth,
+                    .to_planes = run.to_planes,
+                    .bias = bias,
+                    .is_first = true,
+                    .fetches_ahead = is_large(stream, kRows * kColumns)};
     for (const TapTile& tile : stream.tiles) {
       group.from = reinterpret_cast<const char*>(
           from + (tile.first_plane * run.from_plane_lines + first) * kImageSlabWidth);

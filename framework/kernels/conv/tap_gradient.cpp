@@ -27,7 +27,7 @@ void gradient(const TapStream& stream, const float* x, const float* dy, float* i
 #else
 
 // One group of rows over one tile of pixels.
-struct GroupRun {
+struct GradientRun {
   const char* x = nullptr;    // the tile's first pixel in its first source plane
   int64_t x_row = 0;          // bytes from a row to the next
   const float* dy = nullptr;  // the tile's first pixel in the first plane of output gradients
@@ -82,7 +82,7 @@ HWY_INLINE void add_lines(const Vector (&dy)[kRows][kColumns][kLineVectors], flo
 }
 
 template <int kRows, int kColumns, int kStep>
-HWY_NOINLINE void gradient_group(const GroupRun& run, Ahead<kRows, kColumns, kStep, 1>& ahead) {
+HWY_NOINLINE void gradient_group(const GradientRun& run, Ahead<kRows, kColumns, kStep, 1>& ahead) {
   const int32_t* offsets = run.offsets;
   float* into = run.gradient;
   const int64_t x_row = run.x_row;

@@ -6,7 +6,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kLineBytes = 64;
+constexpr int64_t kPlaneLineBytes = 64;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ TapStream make_tap_stream(const TapList& taps, int64_t rows, int64_t planes, int
   taps([&](const Tap& tap) {
     const auto at = static_cast<size_t>(next[cell(tap)]++);
     const int64_t lines = tap.plane % tile_planes * plane_lines + tap.line;
-    stream.offsets[at] = static_cast<int32_t>(lines * kLineBytes);
+    stream.offsets[at] = static_cast<int32_t>(lines * kPlaneLineBytes);
     stream.source[at] = tap.element;
   });
   return stream;

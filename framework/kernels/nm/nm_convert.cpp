@@ -54,7 +54,7 @@ void from_dense(const NmMatrix& s, int64_t begin, int64_t end, const float* dens
             float* into = values + slot;
             int64_t at = 0;
             if constexpr (kParts > 0) {
-              for (; at + kLanes <= row.slots; at += kLanes) {
+              for (; at + kLookupLanes <= row.slots; at += kLookupLanes) {
                 hn::StoreU(take(row, at, x), Floats(), into + at);
               }
             }
@@ -71,10 +71,10 @@ template <int kSlots>
 HWY_INLINE int64_t spread(const NmRow& row, const float* values, float* into) {
   using Integers = hn::RebindToSigned<Floats>;
   const hn::RebindToUnsigned<Floats> u;
-  constexpr int kGroups = kLanes / 4, kTaken = kGroups * kSlots;
-  HWY_ALIGN int32_t first[kLanes];
-  HWY_ALIGN uint32_t shift[kLanes], number[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) {
+  constexpr int kGroups = kLookupLanes / 4, kTaken = kGroups * kSlots;
+  HWY_ALIGN int32_t first[kLookupLanes];
+  HWY_ALIGN uint32_t shift[kLookupLanes], number[kLookupLanes];
+  for (int lane = 0; lane < kLookupLanes; ++lane) {
     first[lane] = lane / 4 * kSlots;
     shift[lane] = static_cast<uint32_t>(lane / 4 * kSlots * 2);
     number[lane] = static_cast<uint32_t>(lane % 4);
@@ -84,8 +84,8 @@ HWY_INLINE int64_t spread(const NmRow& row, const float* values, float* into) {
   int64_t column = 0;
   if constexpr (kTaken % 4 != 0) return column;  // codes do not fill whole bytes
   const hn::Half<Floats> half;
-  constexpr int kRead = kSlots == 2 ? kTaken : kLanes;
-  for (int64_t at = 0; at + kRead <= row.slots; at += kTaken, column += kLanes) {
+  constexpr int kRead = kSlots == 2 ? kTaken : kLookupLanes;
+  for (int64_t at = 0; at + kRead <= row.slots; at += kTaken, column += kLookupLanes) {
     uint16_t word = 0;
     std::memcpy(&word, row.codes + at / 4, sizeof word);
     const auto codes = hn::Shr(hn::Set(u, word), shifts);

@@ -22,11 +22,11 @@ namespace {
 
 // The slots of a row that fill vectors: adds their products to `sum`, and returns their number.
 template <class Take>
-HWY_INLINE int64_t dot(const NmRow& row, const Take& take, const float* values, const float* x,
-                       float& sum) {
+HWY_INLINE int64_t dot_row(const NmRow& row, const Take& take, const float* values, const float* x,
+                           float& sum) {
   Vector total = hn::Zero(Floats());
   int64_t at = 0;
-  for (; at + kLanes <= row.slots; at += kLanes) {
+  for (; at + kLookupLanes <= row.slots; at += kLookupLanes) {
     total = hn::MulAdd(hn::LoadU(Floats(), values + at), take(row, at, x), total);
   }
   sum += hn::GetLane(hn::SumOfLanes(Floats(), total));
@@ -39,7 +39,7 @@ HWY_INLINE int64_t scale(const NmRow& row, const Take& take, float factor, const
                          float* gradient) {
   const Vector factors = hn::Set(Floats(), factor);
   int64_t at = 0;
-  for (; at + kLanes <= row.slots; at += kLanes) {
+  for (; at + kLookupLanes <= row.slots; at += kLookupLanes) {
     const Vector before = kAdd ? hn::LoadU(Floats(), gradient + at) : hn::Zero(Floats());
     hn::StoreU(hn::MulAdd(factors, take(row, at, x), before), Floats(), gradient + at);
   }
@@ -56,7 +56,7 @@ void product_by_rows(const NmMatrix& s, int64_t begin, int64_t end, const float*
                    float sums[4] = {};  // several sums hide the latency of an addition
                    int64_t done = 0;
                    if constexpr (kParts > 0)
-                     done = dot(row, take, values + slot, x + column, sums[0]);
+                     done = dot_row(row, take, values + slot, x + column, sums[0]);
                    for_each_column<Code>(row, done, [&](int64_t at, int64_t c) HWY_ATTR {
                      sums[at % 4] += values[slot + at] * x[column + c];
                    });

@@ -151,10 +151,10 @@ namespace {
 
 HWY_EXPORT(select_tiles);
 
-constexpr int64_t kFour = 4;
+constexpr int64_t kSide = 4;
 
 void require_tiles(int64_t rows, int64_t columns, std::span<const float> weights) {
-  if (rows % kFour == 0 && columns % kFour == 0 &&
+  if (rows % kSide == 0 && columns % kSide == 0 &&
       static_cast<int64_t>(weights.size()) == rows * columns) {
     return;
   }
@@ -180,12 +180,12 @@ BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
   constexpr int64_t kRows = 16;  // with a multiple of four columns: whole words
   parallel_for(rows, kRows, [&](int64_t begin, int64_t end) {
-    const int64_t tiles = columns / kFour, row_words = (columns + 63) / 64;
-    std::vector<uint64_t> bits(static_cast<size_t>(kFour * row_words));
-    for (int64_t row = begin; row < end; row += kFour) {
+    const int64_t tiles = columns / kSide, row_words = (columns + 63) / 64;
+    std::vector<uint64_t> bits(static_cast<size_t>(kSide * row_words));
+    for (int64_t row = begin; row < end; row += kSide) {
       select_row(weights.data() + row * columns, columns, tiles,
                  reinterpret_cast<uint8_t*>(bits.data()), 8 * row_words);
-      for (int64_t r = 0; r < kFour; ++r) {
+      for (int64_t r = 0; r < kSide; ++r) {
         put_bits(bits.data() + r * row_words, columns, (row + r) * columns, words.data());
       }
     }

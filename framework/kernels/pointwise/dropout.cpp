@@ -132,7 +132,7 @@ HWY_EXPORT(drop_again);
 HWY_EXPORT(draw_blocks);
 HWY_EXPORT(draw_lanes);
 
-constexpr int64_t kBuffer = 256, kTask = 1 << 12;
+constexpr int64_t kBuffer = 256, kDropoutTask = 1 << 12;
 
 // A unit of work: `count` consecutive elements, whose bits begin at `bit`, with either the blocks
 // from `block` on or, in slabs, the blocks of 64 examples.
@@ -146,16 +146,16 @@ struct Rows {
     return r;
   }
 
-  // Calls function(row, first column, number of columns) for at most `kTask` elements of a row,
-  // beginning at multiples of 256.
+  // Calls function(row, first column, number of columns) for at most `kDropoutTask` elements of a
+  // row, beginning at multiples of 256.
   template <class Function>
   void for_each_part(Function function) const {
-    const int64_t parts = (features + kTask - 1) / kTask;
-    const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, features));
+    const int64_t parts = (features + kDropoutTask - 1) / kDropoutTask;
+    const int64_t grain = std::max<int64_t>(1, kDropoutTask / std::max<int64_t>(1, features));
     parallel_for(rows * parts, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t column = i % parts * kTask;
-        function(i / parts, column, std::min(kTask, features - column));
+        const int64_t column = i % parts * kDropoutTask;
+        function(i / parts, column, std::min(kDropoutTask, features - column));
       }
     });
   }

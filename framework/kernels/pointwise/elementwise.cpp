@@ -48,7 +48,7 @@ namespace {
 
 HWY_EXPORT(arithmetic_range);
 
-constexpr int64_t kGrain = 1 << 14;
+constexpr int64_t kElementwiseGrain = 1 << 14;
 
 void run(Arithmetic operation, float factor, std::span<const float> a, std::span<const float> b,
          std::span<float> y) {
@@ -58,7 +58,7 @@ void run(Arithmetic operation, float factor, std::span<const float> a, std::span
   }
   const auto range = use_reference_kernels() ? reference::arithmetic<float>
                                              : HWY_DYNAMIC_DISPATCH(arithmetic_range);
-  parallel_for(static_cast<int64_t>(y.size()), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(y.size()), kElementwiseGrain, [&](int64_t begin, int64_t end) {
     range(operation, factor, a.data() + begin, b.data() + begin, y.data() + begin, end - begin);
   });
 }

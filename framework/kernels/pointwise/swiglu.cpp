@@ -48,19 +48,20 @@ namespace {
 HWY_EXPORT(swiglu_range);
 HWY_EXPORT(swiglu_gradient_range);
 
-constexpr int64_t kTask = 1 << 14;
+constexpr int64_t kSwigluTask = 1 << 14;
 
-// Calls body(row, begin, end) for parts of rows of about kTask elements or whole rows.
+// Calls body(row, begin, end) for parts of rows of about kSwigluTask elements or whole rows.
 template <class Body>
 void for_each_part(int64_t rows, int64_t count, const Body& body) {
   if (count == 0) return;
-  const int64_t parts = (count + kTask - 1) / kTask;
-  parallel_for(rows * parts, std::max<int64_t>(1, kTask / count), [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t begin = i % parts * kTask;
-      body(i / parts, begin, std::min(count, begin + kTask));
-    }
-  });
+  const int64_t parts = (count + kSwigluTask - 1) / kSwigluTask;
+  parallel_for(rows * parts, std::max<int64_t>(1, kSwigluTask / count),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t i = first; i < last; ++i) {
+                   const int64_t begin = i % parts * kSwigluTask;
+                   body(i / parts, begin, std::min(count, begin + kSwigluTask));
+                 }
+               });
 }
 
 }  // namespace

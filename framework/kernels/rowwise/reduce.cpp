@@ -104,7 +104,7 @@ HWY_EXPORT(sum_columns_range);
 HWY_EXPORT(sum_range);
 HWY_EXPORT(add_slabs);
 
-constexpr int64_t kRowBlock = 128, kColumnBlock = 512, kTask = 1 << 15;
+constexpr int64_t kRowBlock = 128, kColumnBlock = 512, kReduceTask = 1 << 15;
 
 auto choose_sum() {
   return use_reference_kernels() ? reference::sum<float> : HWY_DYNAMIC_DISPATCH(sum_range);
@@ -117,7 +117,7 @@ void sum_row_blocks(const float* x, int64_t rows, int64_t columns, int64_t row_b
                                              : HWY_DYNAMIC_DISPATCH(sum_columns_range);
   const int64_t column_blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const int64_t task = std::min(rows, kRowBlock) * std::min(columns, kColumnBlock);
-  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, task));
+  const int64_t grain = std::max<int64_t>(1, kReduceTask / std::max<int64_t>(1, task));
   parallel_for(row_blocks * column_blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i / column_blocks * kRowBlock, c = i % column_blocks * kColumnBlock;
@@ -144,7 +144,7 @@ void sum_slabs(const Tensor& x, float* sums) {
   const int64_t slabs = rows / kSlabWidth, rest = rows % kSlabWidth, stride = columns * kSlabWidth;
   const float* data = x.data(Order::BatchSlabs);
   constexpr int64_t kFeatures = 64;  // 16 KiB of a slab
-  const int64_t grain = std::max(kFeatures, kTask / std::max<int64_t>(1, rows));
+  const int64_t grain = std::max(kFeatures, kReduceTask / std::max<int64_t>(1, rows));
   parallel_for(columns, grain, [&](int64_t begin, int64_t end) {
     std::vector<double> totals(static_cast<size_t>(end - begin));
     add(data + begin * kSlabWidth, slabs, stride, end - begin, totals.data());
@@ -187,9 +187,9 @@ Tensor sum_rows(const Tensor& x) {
 
 double sum(std::span<const float> values) {
   const auto range = choose_sum();
-  return sum_blocks(static_cast<int64_t>(values.size()), kTask, [&](int64_t begin, int64_t end) {
-    return range(values.data() + begin, end - begin);
-  });
+  return sum_blocks(
+      static_cast<int64_t>(values.size()), kReduceTask,
+      [&](int64_t begin, int64_t end) { return range(values.data() + begin, end - begin); });
 }
 
 }  // namespace lacuna

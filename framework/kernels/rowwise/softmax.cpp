@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/rowwise/row_tasks.hpp"
 #include "lacuna/framework/kernels/rowwise/softmax_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -74,16 +75,12 @@ namespace {
 HWY_EXPORT(softmax_range);
 HWY_EXPORT(softmax_gradient_range);
 
-int64_t rows_per_task(int64_t features) {
-  return std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(1, features));
-}
-
 }  // namespace
 
 void softmax(SoftmaxKind kind, int64_t rows, int64_t features, const float* x, float* y) {
   const auto range =
       use_reference_kernels() ? reference::softmax<float> : HWY_DYNAMIC_DISPATCH(softmax_range);
-  parallel_for(rows, rows_per_task(features), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, rows_per_task(1 << 13, features), [&](int64_t begin, int64_t end) {
     range(kind, end - begin, features, x + begin * features, y + begin * features);
   });
 }
@@ -92,7 +89,7 @@ void softmax_gradient(SoftmaxKind kind, int64_t rows, int64_t features, const fl
                       const float* dy, float* dx) {
   const auto range = use_reference_kernels() ? reference::softmax_gradient<float>
                                              : HWY_DYNAMIC_DISPATCH(softmax_gradient_range);
-  parallel_for(rows, rows_per_task(features), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, rows_per_task(1 << 13, features), [&](int64_t begin, int64_t end) {
     const int64_t offset = begin * features;
     range(kind, end - begin, features, y + offset, dy + offset, dx + offset);
   });

@@ -47,7 +47,7 @@ namespace {
 
 using Keys = hn::CappedTag<uint32_t, 16>;
 using KeyVector = hn::Vec<Keys>;
-constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(Keys()));
+constexpr auto kKeyLanes = static_cast<int64_t>(hn::MaxLanes(Keys()));
 
 HWY_INLINE KeyVector load_keys(const uint32_t* keys) { return hn::LoadU(Keys(), keys); }
 
@@ -70,7 +70,7 @@ HWY_INLINE Parted part(const Item* items, int64_t count, const Bounds& bounds, u
   const auto low = hn::Set(d, bounds.low), high = hn::Set(d, bounds.high);
   Parted found;
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kKeyLanes <= count; i += kKeyLanes) {
     const auto keys = load_keys(items + i);
     const auto count_of = [&](auto mask)
                               HWY_ATTR { return static_cast<int64_t>(hn::CountTrue(d, mask)); };
@@ -106,7 +106,7 @@ void compare_word(const float* scores, uint32_t key, uint64_t& above, uint64_t& 
   const Keys d;
   const auto least = hn::Set(d, key);
   above = equal = 0;
-  for (int64_t i = 0; i < 64; i += kLanes) {
+  for (int64_t i = 0; i < 64; i += kKeyLanes) {
     const auto keys = load_keys(scores + i);
     uint8_t of_above[8] = {}, of_equal[8] = {};
     hn::StoreMaskBits(d, hn::Gt(keys, least), of_above);

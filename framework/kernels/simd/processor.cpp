@@ -36,7 +36,7 @@ Processor of_this_machine() {
   return found;
 }
 
-Processor choose() {
+Processor choose_processor() {
   const char* text = std::getenv("LACUNA_PROCESSOR");
   const std::string name = text == nullptr ? "" : text;
   if (name.empty()) return of_this_machine();
@@ -50,7 +50,7 @@ Processor choose() {
 }
 
 const Processor& processor() {
-  static const Processor chosen = choose();
+  static const Processor chosen = choose_processor();
   return chosen;
 }
 

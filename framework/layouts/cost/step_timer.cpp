@@ -20,11 +20,11 @@ namespace lacuna {
 namespace {
 
 // A larger weight is measured by a sample of this size, and the cost is scaled with the elements.
-constexpr int64_t kLargestSide = 1024;
+constexpr int64_t kMostFeaturesTimed = 1024;
 
 // A side of the sample: as large as the weight's up to a limit, and divisible as the pattern needs.
 int64_t sampled_side(int64_t side, int64_t divisor) {
-  const int64_t most = std::max(kLargestSide / divisor * divisor, divisor);
+  const int64_t most = std::max(kMostFeaturesTimed / divisor * divisor, divisor);
   return std::min(side, most);
 }
 

@@ -24,10 +24,10 @@ namespace {
 // (AMD Zen 4: two examples are 1.6 to 4 times faster, four as fast at 50 % and 1.2 times faster at
 // 90 %). So do a few more if slabs of them would take much memory. Weight gradients gain up to more
 // examples, including their conversion: with eight, they take half of a slab's time.
-constexpr int64_t kVeryFewExamples = 4, kFewExamples = 8, kManyFeatures = 1 << 20;
+constexpr int64_t kVeryFewExamples = 4, kFewExamplesOfBlocks = 8, kManyFeatures = 1 << 20;
 constexpr int64_t kFewForGradient = 12;
 
-const BlockIndex& index_of(const Pattern& pattern) { return pattern.index_as<BlockIndex>(); }
+const BlockIndex& block_index_of(const Pattern& pattern) { return pattern.index_as<BlockIndex>(); }
 
 class BlockLayout final : public Layout {
  public:
@@ -89,13 +89,13 @@ class BlockLayout final : public Layout {
   }
 
   Positions positions(const Pattern& pattern) const override {
-    return index_of(pattern).positions();
+    return block_index_of(pattern).positions();
   }
 
   int64_t stored_size(const Pattern& pattern) const override { return pattern.nnz(); }
 
   Order order(int64_t batch, int64_t features) const override {
-    return batch <= kVeryFewExamples || (batch <= kFewExamples && features >= kManyFeatures)
+    return batch <= kVeryFewExamples || (batch <= kFewExamplesOfBlocks && features >= kManyFeatures)
                ? Order::RowMajor
                : Order::BatchSlabs;
   }
@@ -111,7 +111,7 @@ class BlockLayout final : public Layout {
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
-    const BlockStream& stream = index_of(pattern).stream;
+    const BlockStream& stream = block_index_of(pattern).stream;
     const bool is_rows = x.shape().batch() <= kFewForGradient;
     const Order order = is_rows ? Order::RowMajor : Order::BatchSlabs;
     const Tensor out = is_rows ? reordered(dy, order) : in_slabs(dy);
@@ -129,20 +129,20 @@ class BlockLayout final : public Layout {
 
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
-    const std::vector<uint32_t> element = index_of(pattern).elements();
+    const std::vector<uint32_t> element = block_index_of(pattern).elements();
     for (size_t i = 0; i < element.size(); ++i) elements[element[i]] = stored[i];
   }
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
-    const std::vector<uint32_t> element = index_of(pattern).elements();
+    const std::vector<uint32_t> element = block_index_of(pattern).elements();
     for (size_t i = 0; i < element.size(); ++i) stored[i] = elements[element[i]];
   }
 
   void from_dense(const Pattern& pattern, std::span<const float> dense,
                   std::span<float> values) const override {
     if (cells_.is_transposed) return Layout::from_dense(pattern, dense, values);
-    index_of(pattern).take(dense, values);
+    block_index_of(pattern).take(dense, values);
   }
 
  private:
@@ -153,7 +153,7 @@ class BlockLayout final : public Layout {
 
   // The stream's matrix times the tensor's examples: [..., columns] → [..., rows].
   Tensor by_rows(const WeightView& weight, const Tensor& tensor, const float* bias) const {
-    const BlockStream& stream = index_of(weight.pattern).stream;
+    const BlockStream& stream = block_index_of(weight.pattern).stream;
     const Order order = order_of(stream, tensor);
     const Tensor in = reordered(tensor, order);
     Tensor out = Tensor::empty(tensor.shape().with_features(stream.rows()), order);
@@ -165,7 +165,7 @@ class BlockLayout final : public Layout {
 
   // The stream's matrix, transposed, times the tensor's examples: [..., rows] → [..., columns].
   Tensor by_columns(const WeightView& weight, const Tensor& tensor, const float* bias) const {
-    const BlockIndex& index = index_of(weight.pattern);
+    const BlockIndex& index = block_index_of(weight.pattern);
     const BlockStream& stream = index.stream;
     const Order order = order_of(stream, tensor);
     const int64_t batch = tensor.shape().batch();

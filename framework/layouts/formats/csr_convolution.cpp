@@ -64,11 +64,11 @@ const SparseConvolution& products_of(const Pattern& pattern, const ConvolutionSh
   return pattern.index_as<CsrConvolutionIndex>().products(shape);
 }
 
-Tensor in_slabs(const Tensor& images) { return reordered(images, Order::ImageSlabs); }
+Tensor in_image_slabs(const Tensor& images) { return reordered(images, Order::ImageSlabs); }
 
 // With zeros for the missing examples of the last slab.
 Tensor in_clear_slabs(const Tensor& images) {
-  Tensor slabs = in_slabs(images);
+  Tensor slabs = in_image_slabs(images);
   if (images.shape()[0] % kImageSlabWidth != 0) slabs.clear_padding();
   return slabs;
 }
@@ -79,14 +79,14 @@ class CsrConvolutions final : public ConvolutionProducts {
 
   Tensor forward(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
                  const Tensor& bias, ChannelStatistics* statistics) const override {
-    return sparse_convolution(products_of(weight.pattern, shape), weight.values, in_slabs(x),
+    return sparse_convolution(products_of(weight.pattern, shape), weight.values, in_image_slabs(x),
                               bias.defined() ? bias.data() : nullptr, statistics);
   }
 
   Tensor input_gradient(const WeightView& weight, const ConvolutionShape& shape,
                         const Tensor& dy) const override {
     return sparse_convolution_input_gradient(products_of(weight.pattern, shape), weight.values,
-                                             in_slabs(dy));
+                                             in_image_slabs(dy));
   }
 
   void weight_gradient(const Pattern& pattern, const ConvolutionShape& shape, const Tensor& dy,

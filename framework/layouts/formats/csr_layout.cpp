@@ -82,7 +82,7 @@ class CsrIndex final : public CsrStorage {
 };
 
 const CsrStorage& storage_of(const Pattern& pattern) { return pattern.index_as<CsrStorage>(); }
-const CsrIndex& index_of(const Pattern& pattern) { return pattern.index_as<CsrIndex>(); }
+const CsrIndex& csr_index_of(const Pattern& pattern) { return pattern.index_as<CsrIndex>(); }
 
 class CsrLayout : public Layout {
  public:
@@ -109,11 +109,11 @@ class CsrLayout : public Layout {
   Order order(int64_t batch, int64_t features) const override { return csr_order(batch, features); }
 
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
-    return csr_forward(index_of(weight.pattern).forward, weight.values, x, bias);
+    return csr_forward(csr_index_of(weight.pattern).forward, weight.values, x, bias);
   }
 
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
-    const CsrIndex& index = index_of(weight.pattern);
+    const CsrIndex& index = csr_index_of(weight.pattern);
     if (dy.shape().batch() == 1 && csr_scatters_row(index.forward)) {
       const Tensor row = reordered(dy, Order::RowMajor);
       Tensor dx = Tensor::empty(dy.shape().with_features(index.forward.columns));
@@ -125,7 +125,7 @@ class CsrLayout : public Layout {
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
-    csr_weight_gradient(index_of(pattern).forward, dy, x, accumulate, gradient);
+    csr_weight_gradient(csr_index_of(pattern).forward, dy, x, accumulate, gradient);
   }
 
   const ConvolutionProducts& convolutions(const ConvolutionShape& shape) const override {

@@ -170,7 +170,7 @@ struct MaskIndex final : PatternIndex {
 const BitMask& mask_of(const Pattern& pattern) { return pattern.index_as<MaskIndex>().bits; }
 
 // Up to this number of examples, the masked gradient takes one pass over memory.
-constexpr int64_t kFewExamples = 32;
+constexpr int64_t kFewExamplesMasked = 32;
 
 class MaskedLayout final : public DenseLayout {
  public:
@@ -193,7 +193,7 @@ class MaskedLayout final : public DenseLayout {
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
     const int64_t batch = x.shape().batch();
-    if (batch > kFewExamples) {
+    if (batch > kFewExamplesMasked) {
       return DenseLayout::weight_gradient(pattern, dy, x, accumulate, gradient);
     }
     const Tensor dy_rows = reordered(dy, Order::RowMajor), x_rows = reordered(x, Order::RowMajor);

@@ -117,7 +117,7 @@ class NmIndex final : public PatternIndex {
   const NmMatrix forward;
 };
 
-const NmIndex& index_of(const Pattern& pattern) { return pattern.index_as<NmIndex>(); }
+const NmIndex& nm_index_of(const Pattern& pattern) { return pattern.index_as<NmIndex>(); }
 
 // Runs of elements that are also consecutive among the slots: `visit(first slot, first element,
 // length)`. Returns false, without visits, if some slots are unused.
@@ -174,11 +174,11 @@ class NmLayout final : public Layout {
   }
 
   Positions positions(const Pattern& pattern) const override {
-    return index_of(pattern).positions();
+    return nm_index_of(pattern).positions();
   }
 
   int64_t stored_size(const Pattern& pattern) const override {
-    return index_of(pattern).forward.form.stored();
+    return nm_index_of(pattern).forward.form.stored();
   }
 
   Order order(int64_t batch, int64_t /*features*/) const override {
@@ -187,14 +187,14 @@ class NmLayout final : public Layout {
 
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
     if (x.shape().batch() > kFewExamples && goes_by_pairs(weight)) return by_pairs(weight, x, bias);
-    const Tensor y = forward_product(index_of(weight.pattern).forward, weight.values, x, bias,
+    const Tensor y = forward_product(nm_index_of(weight.pattern).forward, weight.values, x, bias,
                                      order(x.shape().batch(), 0));
     // All activations after it, and back to this layer's gradients, are then row-major.
     return uses_dense_gradient(weight) ? reordered(y, Order::RowMajor) : y;
   }
 
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
-    const NmIndex& index = index_of(weight.pattern);
+    const NmIndex& index = nm_index_of(weight.pattern);
     if (uses_dense_gradient(weight)) return by_dense(weight, dy);
     if (dy.shape().batch() > 1 && goes_by_columns(weight)) return by_columns(weight, dy);
     if (!pattern_.is_transposable()) return csr_input_gradient(weight, index.transposed_csr(), dy);
@@ -208,7 +208,7 @@ class NmLayout final : public Layout {
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
-    const NmMatrix& matrix = index_of(pattern).forward;
+    const NmMatrix& matrix = nm_index_of(pattern).forward;
     const int64_t batch = x.shape().batch();
     const Order by = order(batch, 0);
     const bool is_row_major = by == Order::RowMajor;
@@ -224,42 +224,42 @@ class NmLayout final : public Layout {
 
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
-    const NmMatrix& matrix = index_of(pattern).forward;
+    const NmMatrix& matrix = nm_index_of(pattern).forward;
     if (for_each_run(matrix, [&](int64_t slot, int64_t element, int64_t length) {
           std::copy_n(stored.data() + slot, length, elements.data() + element);
         })) {
       return;
     }
-    const Elements of = index_of(pattern).elements();
+    const Elements of = nm_index_of(pattern).elements();
     for (size_t i = 0; i < elements.size(); ++i) elements[i] = stored[of.slot[i]];
   }
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
-    const NmMatrix& matrix = index_of(pattern).forward;
+    const NmMatrix& matrix = nm_index_of(pattern).forward;
     if (for_each_run(matrix, [&](int64_t slot, int64_t element, int64_t length) {
           std::copy_n(elements.data() + element, length, stored.data() + slot);
         })) {
       return;
     }
-    const Elements of = index_of(pattern).elements();
+    const Elements of = nm_index_of(pattern).elements();
     prune(pattern, stored);
     for (size_t i = 0; i < elements.size(); ++i) stored[of.slot[i]] = elements[i];
   }
 
   Tensor to_dense(const Pattern& pattern, std::span<const float> values) const override {
     Tensor dense = Tensor::empty(pattern.shape());
-    nm_to_dense(index_of(pattern).forward, values.data(), dense.mutable_data());
+    nm_to_dense(nm_index_of(pattern).forward, values.data(), dense.mutable_data());
     return dense;
   }
 
   void from_dense(const Pattern& pattern, std::span<const float> dense,
                   std::span<float> values) const override {
-    nm_from_dense(index_of(pattern).forward, dense.data(), values.data());
+    nm_from_dense(nm_index_of(pattern).forward, dense.data(), values.data());
   }
 
   void prune(const Pattern& pattern, std::span<float> values) const override {
-    for (const uint32_t slot : index_of(pattern).forward.unused) values[slot] = 0.0f;
+    for (const uint32_t slot : nm_index_of(pattern).forward.unused) values[slot] = 0.0f;
   }
 
  private:
@@ -270,21 +270,21 @@ class NmLayout final : public Layout {
   // The index takes longer to build than a transposable matrix's transpose, but then saves time at
   // every step, except for a small matrix.
   static bool goes_by_columns(const WeightView& weight) {
-    return is_worth_an_index(weight) && nm_has_columns(index_of(weight.pattern).forward);
+    return is_worth_an_index(weight) && nm_has_columns(nm_index_of(weight.pattern).forward);
   }
   static bool goes_by_pairs(const WeightView& weight) {
-    return is_worth_an_index(weight) && nm_has_pairs(index_of(weight.pattern).forward);
+    return is_worth_an_index(weight) && nm_has_pairs(nm_index_of(weight.pattern).forward);
   }
   static bool is_worth_an_index(const WeightView& weight) {
     constexpr int64_t kSmall = 1 << 12;
     return weight.pattern.lifetime() != PatternLifetime::OneStep &&
-           index_of(weight.pattern).forward.form.stored() >= kSmall;
+           nm_index_of(weight.pattern).forward.form.stored() >= kSmall;
   }
 
   // With so few, four rows at once hide the latency of a multiply-add better than two.
   static constexpr int64_t kFewExamples = 16;
   static Tensor by_pairs(const WeightView& weight, const Tensor& x, const Tensor& bias) {
-    const NmIndex& index = index_of(weight.pattern);
+    const NmIndex& index = nm_index_of(weight.pattern);
     const Tensor slabs = reordered(x, Order::BatchSlabs);
     Tensor y = Tensor::empty(x.shape().with_features(index.forward.form.rows), Order::BatchSlabs);
     nm_product_by_pairs(index.forward, index.pairs(), weight.values.data(),
@@ -294,7 +294,7 @@ class NmLayout final : public Layout {
   }
 
   static Tensor by_columns(const WeightView& weight, const Tensor& dy) {
-    const NmIndex& index = index_of(weight.pattern);
+    const NmIndex& index = nm_index_of(weight.pattern);
     const NmMatrixForm& form = index.forward.form;
     const NmColumns& columns = index.columns();
     DerivedValues own;
@@ -315,7 +315,7 @@ class NmLayout final : public Layout {
     const Shape& shape = weight.pattern.shape();
     DerivedValues own;
     const auto values = refreshed(weight, shape.numel(), own, [&](float* into) {
-      nm_to_dense(index_of(weight.pattern).forward, weight.values.data(), into);
+      nm_to_dense(nm_index_of(weight.pattern).forward, weight.values.data(), into);
     });
     return dense_layout().input_gradient({.pattern = *Pattern::dense(shape), .values = values}, dy);
   }

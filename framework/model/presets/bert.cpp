@@ -5,7 +5,7 @@
 namespace lacuna::presets {
 namespace {
 
-constexpr const char* kKeys = R"(
+constexpr const char* kBertKeys = R"(
 arguments:
   vocab_size: 30522
   hidden_size: 768
@@ -38,7 +38,7 @@ passed_over:
   - pooler_type
 )";
 
-constexpr const char* kTrunk = R"(
+constexpr const char* kBertTrunk = R"(
 - {type: token_embedding, name: bert.embeddings.word_embeddings, vocab_size: $vocab_size, padding_id: $pad_token_id, features: $hidden_size, init: $init}
 - {type: position_embedding, name: bert.embeddings.position_embeddings, positions: $max_position_embeddings, init: $init}
 - {type: token_type_embedding, name: bert.embeddings.token_type_embeddings, types: $type_vocab_size, init: $init}
@@ -190,7 +190,7 @@ Config encoder(const Arguments& arguments, const char* trunk, const Heads& heads
 Config bert_section(Arguments& arguments) {
   arguments.define_normal("init", arguments.at("initializer_range").as<double>());
   arguments.define_activation("activation", "hidden_act");
-  return encoder(arguments, kTrunk,
+  return encoder(arguments, kBertTrunk,
                  {kPooler, kClassifier, kMaskedLmTransform, kTiedDecoder, kDecoder});
 }
 
@@ -212,7 +212,7 @@ const Preset& bert() {
   static const Preset preset{
       .name = "bert",
       .about = "BERT: head classification (pooling cls or mean) or masked_lm",
-      .keys = kKeys,
+      .keys = kBertKeys,
       .section = bert_section,
       .widths = {"hidden_size", "intermediate_size"},
       .heads = {"num_attention_heads"}};

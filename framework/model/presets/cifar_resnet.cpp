@@ -5,7 +5,7 @@
 namespace lacuna::presets {
 namespace {
 
-constexpr const char* kKeys = R"(
+constexpr const char* kResNetKeys = R"(
 arguments:
   depth: 20
   width: 16
@@ -27,7 +27,7 @@ basic_block:
     - relu
 )";
 
-constexpr const char* kLayers = R"(
+constexpr const char* kResNetLayers = R"(
 - {type: conv2d, name: conv1, out_channels: $width, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
 - {type: batch_norm, name: bn1}
 - relu
@@ -38,7 +38,7 @@ constexpr const char* kLayers = R"(
 - {type: linear, name: linear, out_features: $num_labels, init: kaiming_normal}
 )";
 
-Config section(Arguments& arguments) {
+Config resnet_section(Arguments& arguments) {
   const auto depth = arguments.at("depth").as<int64_t>();
   if (depth < 8 || depth % 6 != 2) {
     arguments.at("depth").fail("6 n + 2, for n blocks in each of three stages: 8, 14, 20, 32, …");
@@ -47,7 +47,7 @@ Config section(Arguments& arguments) {
   blocks.set_position(arguments.at("depth").position());
   arguments.define("blocks", blocks);
   return Config::map(
-      {{"define", arguments.templates(kBlock)}, {"layers", arguments.layers(kLayers)}});
+      {{"define", arguments.templates(kBlock)}, {"layers", arguments.layers(kResNetLayers)}});
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ Config section(Arguments& arguments) {
 const Preset& cifar_resnet() {
   static const Preset preset{.name = "cifar_resnet",
                              .about = "ResNet-20, 32, 44, … for CIFAR: depth, width, num_labels",
-                             .keys = kKeys,
-                             .section = section,
+                             .keys = kResNetKeys,
+                             .section = resnet_section,
                              .widths = {"width"}};
   return preset;
 }

@@ -7,7 +7,7 @@
 namespace lacuna::presets {
 namespace {
 
-constexpr const char* kKeys = R"(
+constexpr const char* kGpt2Keys = R"(
 arguments:
   vocab_size: 50257
   n_positions: 1024
@@ -36,7 +36,7 @@ passed_over:
   - summary_use_proj
 )";
 
-constexpr const char* kTrunk = R"(
+constexpr const char* kGpt2Trunk = R"(
 - {type: token_embedding, name: transformer.wte, vocab_size: $vocab_size, features: $n_embd, init: $init}
 - {type: position_embedding, name: transformer.wpe, positions: $n_positions, init: $init}
 - {type: dropout, p: $embd_pdrop}
@@ -61,10 +61,10 @@ constexpr const char* kTrunk = R"(
 - {type: layer_norm, name: transformer.ln_f, eps: $layer_norm_epsilon}
 )";
 
-constexpr const char* kTiedHead = R"(
+constexpr const char* kGpt2TiedHead = R"(
 - {type: linear, name: lm_head, bias: false, tied_to: transformer.wte}
 )";
-constexpr const char* kHead = R"(
+constexpr const char* kGpt2Head = R"(
 - {type: linear, name: lm_head, bias: false, out_features: $vocab_size, init: $init}
 )";
 
@@ -76,13 +76,13 @@ double projection_spread(const Arguments& arguments) {
   return arguments.at("initializer_range").as<double>() / std::sqrt(2.0 * std::max(blocks, 1.0));
 }
 
-Config section(Arguments& arguments) {
+Config gpt2_section(Arguments& arguments) {
   arguments.define_normal("init", arguments.at("initializer_range").as<double>());
   arguments.define_normal("projection_init", projection_spread(arguments));
   arguments.define_activation("activation", "activation_function");
-  Config layers = arguments.layers(kTrunk);
+  Config layers = arguments.layers(kGpt2Trunk);
   const bool is_tied = arguments.at("tie_word_embeddings").as<bool>();
-  append(layers, arguments.layers(is_tied ? kTiedHead : kHead));
+  append(layers, arguments.layers(is_tied ? kGpt2TiedHead : kGpt2Head));
   return Config::map({{"layers", layers}});
 }
 
@@ -91,8 +91,8 @@ Config section(Arguments& arguments) {
 const Preset& gpt2() {
   static const Preset preset{.name = "gpt2",
                              .about = "GPT-2: a language model, its head tied to the tokens",
-                             .keys = kKeys,
-                             .section = section,
+                             .keys = kGpt2Keys,
+                             .section = gpt2_section,
                              .widths = {"n_embd", "n_inner"},
                              .heads = {"n_head"}};
   return preset;

@@ -6,7 +6,7 @@
 namespace lacuna::presets {
 namespace {
 
-constexpr const char* kKeys = R"(
+constexpr const char* kLlamaKeys = R"(
 arguments:
   vocab_size: 32000
   hidden_size: 4096
@@ -29,7 +29,7 @@ only:
 passed_over: [max_position_embeddings]
 )";
 
-constexpr const char* kTrunk = R"(
+constexpr const char* kLlamaTrunk = R"(
 - {type: token_embedding, name: model.embed_tokens, vocab_size: $vocab_size, padding_id: $pad_token_id, features: $hidden_size, init: $init}
 - type: sequential
   name: model.layers
@@ -54,14 +54,14 @@ constexpr const char* kTrunk = R"(
 - {type: rms_norm, name: model.norm, eps: $rms_norm_eps}
 )";
 
-constexpr const char* kTiedHead = R"(
+constexpr const char* kLlamaTiedHead = R"(
 - {type: linear, name: lm_head, bias: false, tied_to: model.embed_tokens}
 )";
-constexpr const char* kHead = R"(
+constexpr const char* kLlamaHead = R"(
 - {type: linear, name: lm_head, bias: false, out_features: $vocab_size, init: $init}
 )";
 
-Config section(Arguments& arguments) {
+Config llama_section(Arguments& arguments) {
   const auto features = arguments.at("hidden_size").as<int64_t>();
   const auto heads = arguments.at("num_attention_heads").as<int64_t>();
   const auto of_head = arguments.at("head_dim").as<int64_t>();
@@ -71,9 +71,9 @@ Config section(Arguments& arguments) {
                            features));
   }
   arguments.define_normal("init", arguments.at("initializer_range").as<double>());
-  Config layers = arguments.layers(kTrunk);
+  Config layers = arguments.layers(kLlamaTrunk);
   const bool is_tied = arguments.at("tie_word_embeddings").as<bool>();
-  append(layers, arguments.layers(is_tied ? kTiedHead : kHead));
+  append(layers, arguments.layers(is_tied ? kLlamaTiedHead : kLlamaHead));
   return Config::map({{"layers", layers}});
 }
 
@@ -83,8 +83,8 @@ const Preset& llama() {
   static const Preset preset{
       .name = "llama",
       .about = "Llama: a language model with rms_norm, rotary positions, SwiGLU, kv_heads",
-      .keys = kKeys,
-      .section = section,
+      .keys = kLlamaKeys,
+      .section = llama_section,
       .widths = {"hidden_size", "intermediate_size"},
       .heads = {"num_attention_heads", "num_key_value_heads"}};
   return preset;

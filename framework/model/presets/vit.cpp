@@ -6,7 +6,7 @@
 namespace lacuna::presets {
 namespace {
 
-constexpr const char* kKeys = R"(
+constexpr const char* kVitKeys = R"(
 arguments:
   image_size: null
   num_channels: null
@@ -25,7 +25,7 @@ arguments:
 passed_over: [encoder_stride, pooler_act, pooler_output_size]
 )";
 
-constexpr const char* kLayers = R"(
+constexpr const char* kVitLayers = R"(
 - {type: patch_embedding, name: vit.embeddings.patch_embeddings.projection, channels: $num_channels, image: $image_size, patch: $patch_size, features: $hidden_size, init: $init}
 - {type: class_token, name: vit.embeddings.cls_token, init: $init}
 - {type: position_embedding, name: vit.embeddings.position_embeddings, form: parameter, positions: $positions, init: $init}
@@ -67,12 +67,12 @@ Config positions_of(const Arguments& arguments) {
   return positions;
 }
 
-Config section(Arguments& arguments) {
+Config vit_section(Arguments& arguments) {
   const auto spread = arguments.at("initializer_range").as<double>();
   arguments.define_normal("init", spread, "truncated_normal");
   arguments.define("positions", positions_of(arguments));
   arguments.define_activation("activation", "hidden_act");
-  return Config::map({{"layers", arguments.layers(kLayers)}});
+  return Config::map({{"layers", arguments.layers(kVitLayers)}});
 }
 
 }  // namespace
@@ -80,8 +80,8 @@ Config section(Arguments& arguments) {
 const Preset& vit() {
   static const Preset preset{.name = "vit",
                              .about = "ViT: classes of images",
-                             .keys = kKeys,
-                             .section = section,
+                             .keys = kVitKeys,
+                             .section = vit_section,
                              .widths = {"hidden_size", "intermediate_size"},
                              .heads = {"num_attention_heads"}};
   return preset;

@@ -55,7 +55,7 @@ Config without_origin(const Config& model) {
   return copy.entries().size() == 1 && copy.has("layers") ? copy.get("layers") : copy;
 }
 
-struct Difference {
+struct KeyDifference {
   std::string path;
   Config run, given;
   std::string line() const {
@@ -75,7 +75,7 @@ std::string joined(const std::string& path, const std::string& key) {
 
 // Where `given` has another value than the run's (which also contains defaults).
 void compare(const Config& run, const Config& given, const std::string& path,
-             std::vector<Difference>& differences) {
+             std::vector<KeyDifference>& differences) {
   if (run == given) return;
   // The run contains computed weights as a list (train/class_balance.hpp).
   if (run.is_list() && given.is_scalar() && given.text() == "balanced") return;
@@ -87,7 +87,7 @@ void compare(const Config& run, const Config& given, const std::string& path,
 
 // Where two configurations differ; a key may be missing in either.
 void find_changes(const Config& run, const Config& written, const std::string& path,
-                  std::vector<Difference>& changes) {
+                  std::vector<KeyDifference>& changes) {
   if (run == written) return;
   if (!have_same_form(run, written)) return changes.push_back({path, run, written});
   for (const auto& [key, value] : run.children()) {
@@ -98,8 +98,8 @@ void find_changes(const Config& run, const Config& written, const std::string& p
   }
 }
 
-std::vector<Difference> changes_between(const Config& run, const Config& written) {
-  std::vector<Difference> changes;
+std::vector<KeyDifference> changes_between(const Config& run, const Config& written) {
+  std::vector<KeyDifference> changes;
   find_changes(run, written, "", changes);
   return changes;
 }
@@ -118,7 +118,7 @@ std::vector<Difference> changes_between(const Config& run, const Config& written
                     "which changes.jsonl then tells");
 }
 
-[[noreturn]] void refuse_edit(const std::string& file, const Difference& d) {
+[[noreturn]] void refuse_edit(const std::string& file, const KeyDifference& d) {
   refuse_change(file + ", " + d.path + " = " + show(d.given), d.path, d.run);
 }
 
@@ -142,7 +142,7 @@ bool keeps_states(const Config& run, const Config& changed) {
 
 // Whether nothing is another in the optimizer that must stay.
 bool may_change_optimizer(const Config& run, const Config& changed) {
-  for (const Difference& d : changes_between(run, changed)) {
+  for (const KeyDifference& d : changes_between(run, changed)) {
     if (d.path.starts_with("optimizer") && optimizer_key(d.path).empty()) return false;
   }
   return keeps_states(run, changed);
@@ -160,10 +160,10 @@ std::string parent_of(const std::string& path) {
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 // A key that went while one came that is nearly called so was misspelt.
-void refuse_misspelt(const std::vector<Difference>& changes) {
-  for (const Difference& added : changes) {
+void refuse_misspelt(const std::vector<KeyDifference>& changes) {
+  for (const KeyDifference& added : changes) {
     if (!added.run.is_null() || is_measured(added.path)) continue;
-    for (const Difference& gone : changes) {
+    for (const KeyDifference& gone : changes) {
       const std::string name = last_part(gone.path), given = last_part(added.path);
       if (!gone.given.is_null() || parent_of(gone.path) != parent_of(added.path)) continue;
       if (!is_misspelling(given, name)) continue;
@@ -174,7 +174,7 @@ void refuse_misspelt(const std::vector<Difference>& changes) {
 
 // A key that came, where nothing asked for it, is no key at all. Which were asked for is known to
 // the tree that an experiment was built of: it is tried as a part of that.
-void refuse_unknown(const Config& resolved, const Difference& added) {
+void refuse_unknown(const Config& resolved, const KeyDifference& added) {
   const std::string parent = parent_of(added.path), key = last_part(added.path);
   Config map = parent.empty() ? resolved : resolved.peek(parent);
   if (!map.is_map()) return;
@@ -213,7 +213,7 @@ std::vector<std::string> differences_in_words(const Config& before, const Config
   rename_earlier_keys(before);
   rename_earlier_keys(now);
   std::vector<std::string> lines;
-  for (const Difference& d : changes_between(before, now)) {
+  for (const KeyDifference& d : changes_between(before, now)) {
     const bool is_ignored = std::ranges::any_of(ignored, [&](const std::string& key) {
       return d.path == key || d.path.starts_with(key + ".");
     });
@@ -234,11 +234,11 @@ void take_changes(Config& run, const Config& written, const std::string& file,
   const bool may_edit = may.optimizer && may_change_optimizer(run, written);
   Config told = run.clone();  // with what was recorded since
   for (const ConfigChange& change : may.recorded) put(told, change.key, change.after);
-  const std::vector<Difference> changes = changes_between(run, written);
+  const std::vector<KeyDifference> changes = changes_between(run, written);
   refuse_misspelt(changes);
   const bool has_other_layouts =
-      std::ranges::any_of(changes, [](const Difference& d) { return is_layout_path(d.path); });
-  for (const Difference& d : changes) {
+      std::ranges::any_of(changes, [](const KeyDifference& d) { return is_layout_path(d.path); });
+  for (const KeyDifference& d : changes) {
     const std::string section = d.path.substr(0, d.path.find('.'));
     const std::string key = optimizer_key(d.path);
     const bool is_told = !key.empty() && told.peek(key) == written.peek(key);
@@ -257,7 +257,7 @@ void take_changes(Config& run, const Config& written, const std::string& file,
 }
 
 void refuse_additions(const Config& resolved, const Config& written, const std::string& file) {
-  for (const Difference& d : changes_between(resolved, written)) {
+  for (const KeyDifference& d : changes_between(resolved, written)) {
     if (d.given.is_null() || may_change(d.path, d.run, d.given) || is_measured(d.path)) continue;
     if (d.run.is_null()) refuse_unknown(resolved, d);
     refuse_edit(file, d);
@@ -332,7 +332,7 @@ void apply_resume_overrides(Config& run, const std::vector<std::string>& assignm
 std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& asked,
                                             const Config& resolved, int64_t step) {
   std::vector<ConfigChange> changes;
-  for (const Difference& d : changes_between(before, asked)) {
+  for (const KeyDifference& d : changes_between(before, asked)) {
     const std::string key = optimizer_key(d.path);
     const bool is_known =
         std::ranges::any_of(changes, [&](const ConfigChange& c) { return c.key == key; });
@@ -345,26 +345,26 @@ std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& 
 
 void require_same_model(const Config& run, const Config& given) {
   if (given.is_null()) return;
-  std::vector<Difference> differences;
+  std::vector<KeyDifference> differences;
   compare(without_origin(run.get("model")), without_origin(given.get("model")), "model",
           differences);
   const Config model = given.peek("model");
   if (model.is_map() && !model.peek("widen").is_null()) {  // the run has the widths that it chose
     std::erase_if(differences,
-                  [](const Difference& d) { return d.run.is_number() && d.given.is_number(); });
+                  [](const KeyDifference& d) { return d.run.is_number() && d.given.is_number(); });
   }
   if (differences.empty()) return;
   std::vector<std::string> lines;
-  for (const Difference& difference : differences) lines.push_back(difference.line());
+  for (const KeyDifference& difference : differences) lines.push_back(difference.line());
   throw ConfigError("a run cannot be resumed with another model: " + join(lines, "; "));
 }
 
 std::vector<std::string> unused_changes(const Config& run, const Config& given) {
   std::vector<std::string> lines;
   if (given.is_null()) return lines;
-  std::vector<Difference> differences;
+  std::vector<KeyDifference> differences;
   compare(run, given, "", differences);
-  for (const Difference& difference : differences) {
+  for (const KeyDifference& difference : differences) {
     if (difference.path == "run_dir") continue;
     lines.push_back(difference.line() + "; the run's is used" +
                     (may_change(difference.path, difference.run, difference.given)
