@@ -39,7 +39,8 @@ endif()
 
 # The rooms that build, read, check and print: their loops are short, and at -O1 they compile a quarter
 # faster.
-set(light_rooms framework/config framework/nn framework/model framework/model/presets
+set(light_rooms framework/config framework/param framework/autograd framework/autograd/tokens
+  framework/autograd/classes framework/nn framework/model framework/model/presets
   layers/convolutions layers/tokens layers sparsity/options sparsity/calibration sparsity
   framework/shrink framework/io/storage framework/io/hdf5 framework/io framework/records
   framework/data/types framework/inference framework/quantize framework/distributed framework/onnx

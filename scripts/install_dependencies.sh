@@ -41,10 +41,10 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     "${packages[*]}"
 fi
 
+installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "${packages[@]}" 2>/dev/null || true)"
 missing=()
 for package in "${packages[@]}"; do
-  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
-  if [ "$status" != installed ]; then missing+=("$package"); fi
+  if [[ $installed != *" installed:$package "* ]]; then missing+=("$package"); fi
 done
 if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 
