@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "../framework/kernels/avx_vnni.hpp"
+
 int main() {
-  const auto print = [](const char* name, int64_t targets) {
-    std::printf("%s%s;", (hwy::SupportedTargets() & targets) != 0 ? "" : "lacks ", name);
+  const auto print = [](const char* name, int64_t targets, bool also = true) {
+    const bool is_there = also && (hwy::SupportedTargets() & targets) != 0;
+    std::printf("%s%s;", is_there ? "" : "lacks ", name);
   };
 #if HWY_ARCH_X86
   print("avx512", HWY_AVX3_DL | HWY_AVX3);
+  print("avx-vnni", HWY_AVX2, lacuna::has_avx_vnni());
   print("avx2", HWY_AVX2);
   print("sse4", HWY_SSE4);
 #elif HWY_ARCH_ARM

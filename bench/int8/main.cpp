@@ -261,27 +261,36 @@ int compare_pattern(const Size& size, const PatternShape& shape, double density)
   const Tensor bias = uniform(Shape{size.out}, "bias");
   const BitMask mask = drawn_pattern(size, shape, density);
   FloatLayer csr(csr_layout(), size, mask), own(layout_for(shape), size, mask);
-  Int8Layer groups(size, mask, Int8Form::Groups), int8(size, mask);
+  // The fastest form in int8, though float32 may run in its place.
+  const Positions positions = Positions::of(Shape{size.out, size.in}, mask);
+  internal::Int8Kernels kernels = *internal::int8_kernels().front();
+  kernels.least_gain = 0.0;
+  const Int8Form form = internal::int8_form_for(kernels, size.out, size.in, positions.row_begin(),
+                                                positions.column());
+  Int8Layer groups(size, mask, Int8Form::Groups), int8(size, mask, form);
+  Int8Layer floats(size, mask, Int8Form::Floats);
+  const Int8Form chosen = int8_form(size.out, size.in, positions.row_begin(), positions.column());
   groups.quantize(slabs);
   int8.quantize(slabs);
-  if (!groups.is_right(mask) || !int8.is_right(mask)) {
+  floats.quantize(slabs);
+  if (!groups.is_right(mask) || !int8.is_right(mask) || !floats.is_right(mask)) {
     std::fputs("int8 differs from the sums of integers\n", stderr);
     return 1;
   }
   Array<uint8_t> bytes(static_cast<size_t>(size.batch * size.in), 100);
   Array<int8_t> weights(static_cast<size_t>(size.out * size.in), 3);
   Array<int32_t> sums(static_cast<size_t>(size.batch * size.out));
-  const std::vector<double> t =
-      times(size.rounds,
-            {[&] { csr.run(slabs, bias); }, [&] { own.run(slabs, bias); }, [&] { groups.fused(); },
-             [&] { int8.fused(); }, [&] { dense_int8(size, bytes, weights, sums); }});
-  constexpr const char* kForms[] = {"1x4", "4x4", "4x4 gathered"};
+  const std::vector<double> t = times(
+      size.rounds, {[&] { csr.run(slabs, bias); }, [&] { own.run(slabs, bias); },
+                    [&] { groups.fused(); }, [&] { int8.fused(); },
+                    [&] { dense_int8(size, bytes, weights, sums); }, [&] { floats.fused(); }});
+  constexpr const char* kForms[] = {"1x4", "4x4", "4x4 gathered", "float32"};
   fmt::print(
-      "{:<14} {:>4.0f} % {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f}  {:>6.2f} {:>6.2f} {:>6.2f} "
-      "{:>8} {:>8} {}\n",
-      shape.to_string(), 100 * (1.0 - density), t[0], t[1], t[2], t[3], t[4], t[1] / t[3],
+      "{:<14} {:>4.0f} % {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f}  {:>6.2f} {:>6.2f} "
+      "{:>6.2f} {:>8} {:>8} {}{}\n",
+      shape.to_string(), 100 * (1.0 - density), t[0], t[1], t[5], t[2], t[3], t[4], t[1] / t[3],
       t[2] / t[3], t[4] / t[3], groups.weight.bytes(), int8.weight.bytes(),
-      kForms[static_cast<size_t>(int8.weight.form)]);
+      kForms[static_cast<size_t>(form)], chosen == Int8Form::Floats ? ", runs as float32" : "");
   return 0;
 }
 
@@ -311,7 +320,9 @@ int main(int count, char** arguments) {
     if (const int code = lacuna::bench::compare(size, sparsity); code != 0) return code;
   }
   fmt::print(
-      "\npattern                     csr    float      1x4     int8 dense-i8  /float   /1x4 /dense "
+      "\npattern                     csr    float as-float      1x4     int8 dense-i8  /float   "
+      "/1x4 "
+      "/dense "
       " "
       "1x4 bytes   bytes\n");
   using lacuna::PatternShape;

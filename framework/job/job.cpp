@@ -19,7 +19,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
-#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/float_instruction_set.hpp"
 #include "lacuna/framework/kernels/simd/processor.hpp"
 
 namespace lacuna {
@@ -118,7 +118,7 @@ void require_same_program(Communicator& communicator) {
        {"the revision of their arithmetic", fmt::format("{}", kArithmeticRevision)},
        {"the instruction set of their processors (the least of "
         "them for all: LACUNA_INSTRUCTION_SET)",
-        active_instruction_set()},
+        float_instruction_set()},
        {"the kind of processor that their kernels choose by (one kind for all: LACUNA_PROCESSOR)",
         processor},
        {"what computes their dense products", dense_provider()},

@@ -8,6 +8,8 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/avx_vnni.hpp"
+#include "lacuna/framework/kernels/float_instruction_set.hpp"
 
 #if LACUNA_HAVE_DNNL
 #include <dnnl.h>
@@ -25,7 +27,8 @@ constexpr std::string_view kOnlySet;
 
 struct Level {
   std::string name;
-  int64_t targets;  // Highway's targets that belong to this level
+  int64_t targets;                // Highway's targets that belong to this level
+  bool multiplies_bytes = false;  // needs AVX-VNNI as well
 };
 
 // Best first; a cap disables everything above it.
@@ -33,6 +36,7 @@ const std::vector<Level>& levels() {
   static const std::vector<Level> all = {
 #if HWY_ARCH_X86
     {"avx512", HWY_AVX3_DL | HWY_AVX3},
+    {"avx-vnni", HWY_AVX2, true},
     {"avx2", HWY_AVX2},
     {"sse4", HWY_SSE4},
 #elif HWY_ARCH_ARM
@@ -46,7 +50,9 @@ const std::vector<Level>& levels() {
 
 // Whether kernels of a level are compiled and the processor has it.
 bool is_there(const Level& level) {
-  if (level.targets == 0) return kOnlySet.empty();
+  if (!kOnlySet.empty() && level.name != kOnlySet) return false;
+  if (level.multiplies_bytes && !has_avx_vnni()) return false;
+  if (level.targets == 0) return true;
   return (hwy::SupportedTargets() & HWY_TARGETS & level.targets) != 0;
 }
 
@@ -60,7 +66,9 @@ bool is_there(const Level& level) {
 
 void cap_dense_provider(const std::string& level) {
 #if LACUNA_HAVE_DNNL && HWY_ARCH_X86
-  if (level == "avx2") {
+  if (level == "avx-vnni") {
+    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2_vnni);
+  } else if (level == "avx2") {
     dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
   } else if (level != "avx512") {
     dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
@@ -76,7 +84,7 @@ std::string choose_instruction_set() {
   std::vector<std::string> names;
   for (const Level& level : levels()) names.push_back(level.name);
   bool below_cap = cap.empty();
-  int64_t disabled = 0;
+  int64_t disabled = 0, kept = 0;
   std::string chosen;
   for (const Level& level : levels()) {
     below_cap |= level.name == cap;
@@ -84,6 +92,7 @@ std::string choose_instruction_set() {
       disabled |= level.targets;
     } else if (chosen.empty() && is_there(level)) {
       chosen = level.name;
+      kept = level.targets;
     }
   }
   if (!below_cap) {
@@ -91,7 +100,7 @@ std::string choose_instruction_set() {
                       suggest_name(cap, names));
   }
   if (chosen.empty()) fail_without_kernels(cap);
-  hwy::DisableTargets(disabled);
+  hwy::DisableTargets(disabled & ~kept);
   cap_dense_provider(chosen);
   return chosen;
 }
@@ -101,6 +110,11 @@ std::string choose_instruction_set() {
 const std::string& active_instruction_set() {
   static const std::string chosen = choose_instruction_set();
   return chosen;
+}
+
+std::string float_instruction_set() {
+  const std::string& set = active_instruction_set();
+  return set == "avx-vnni" ? "avx2" : set;
 }
 
 std::string uncompiled_instruction_set() {

@@ -10,16 +10,13 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/avx_vnni.hpp"
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/int8/int8_groups.hpp"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 #include "lacuna/framework/kernels/simd/processor.hpp"
 #include "lacuna/framework/kernels/simd/slab.hpp"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace lacuna {
 namespace {
@@ -76,12 +73,6 @@ Int8Block make_block(const Int8Groups& groups, int64_t first_row, int64_t end_ro
 }
 
 #if defined(__x86_64__)
-// GCC's and clang's __builtin_cpu_supports do not both know AVX-VNNI.
-[[maybe_unused]] bool has_avx_vnni() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
-}
-
 [[maybe_unused]] bool has_avx512_vnni() {
   return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -96,12 +87,12 @@ std::vector<const internal::Int8Kernels*> choose_kernels() {
 #ifndef LACUNA_WITHOUT_INT8_AVX512_VNNI
   if (set == "avx512" && has_avx512_vnni()) all.push_back(&internal::kAvx512VnniInt8);
 #endif
-  [[maybe_unused]] const bool has_avx2 = set == "avx512" || set == "avx2";
+  [[maybe_unused]] const bool may_use_vnni = set == "avx512" || set == "avx-vnni";
 #ifndef LACUNA_WITHOUT_INT8_AVX_VNNI
-  if (has_avx2 && has_avx_vnni()) all.push_back(&internal::kAvxVnniInt8);
+  if (may_use_vnni && has_avx_vnni()) all.push_back(&internal::kAvxVnniInt8);
 #endif
 #ifndef LACUNA_WITHOUT_INT8_AVX2
-  if (has_avx2) all.push_back(&internal::kAvx2Int8);
+  if (may_use_vnni || set == "avx2") all.push_back(&internal::kAvx2Int8);
 #endif
 #endif
   all.push_back(&internal::kPlainInt8);
@@ -118,6 +109,7 @@ const std::vector<const internal::Int8Kernels*>& internal::int8_kernels() {
 }
 
 std::string int8_kernels_name() { return best_kernels().name; }
+double int8_group_nonzeros() { return best_kernels().group_nonzeros; }
 
 Int8Grid int8_grid(float low, float high) {
   low = std::min(low, 0.0f);
@@ -133,7 +125,7 @@ int64_t int8_slab_bytes(int64_t batch, int64_t features) {
 }
 
 int64_t Int8Matrix::bytes() const {
-  int64_t total = static_cast<int64_t>(row_sums.size() * sizeof(int32_t));
+  int64_t total = floats.bytes() + static_cast<int64_t>(row_sums.size() * sizeof(int32_t));
   for (const Int8Block& block : blocks) {
     total += block.stream.bytes() + block.cells.bytes() +
              static_cast<int64_t>((block.words.size() + block.absent.size()) * sizeof(int32_t));
@@ -153,8 +145,7 @@ Int8Matrix internal::int8_matrix_for(const Int8Kernels& kernels, int64_t rows, i
                     .nnz = row_begin[static_cast<size_t>(rows)] - row_begin.front(),
                     .groups = static_cast<int64_t>(groups.quad.size())};
   matrix.row_sums = internal::int8_row_sums(rows, row_begin, values);
-  matrix.form =
-      form.value_or(int8_form_for(rows, columns, row_begin, column_of, kernels.splits_words));
+  matrix.form = form.value_or(int8_form_for(kernels, rows, columns, row_begin, column_of));
   matrix.fits_pairs = kernels.splits_words;
   if (kernels.splits_words) groups = internal::split_int8_groups(groups);
   const int64_t blocks = std::max<int64_t>(std::min(rows / kRows, matrix.groups / kGroups), 1);
@@ -162,7 +153,9 @@ Int8Matrix internal::int8_matrix_for(const Int8Kernels& kernels, int64_t rows, i
   const int64_t height = (rows + step - 1) / step * (step / blocks);
   for (int64_t first = 0; first < rows; first += height) {
     const int64_t end = std::min(first + height, rows);
-    if (matrix.form == Int8Form::Groups) {
+    if (matrix.form == Int8Form::Floats) {
+      matrix.blocks.push_back({.first_row = first, .rows = end - first});
+    } else if (matrix.form == Int8Form::Groups) {
       matrix.blocks.push_back(make_block(groups, first, end, int8_quads(columns)));
     } else {
       matrix.blocks.push_back({.first_row = first,
@@ -171,11 +164,18 @@ Int8Matrix internal::int8_matrix_for(const Int8Kernels& kernels, int64_t rows, i
                                                              values, kernels.splits_words)});
     }
   }
+  if (matrix.form == Int8Form::Floats) {
+    matrix.floats = int8_floats(rows, columns, row_begin, column_of, values);
+  }
   return matrix;
 }
 
 void internal::int8_product_by(const Int8Kernels& kernels, const Int8Matrix& weight,
                                const uint8_t* x, int64_t batch, const Int8Epilogue& epilogue) {
+  if (weight.form == Int8Form::Floats) {
+    int8_float_product(kernels, weight, x, batch, epilogue);
+    return;
+  }
   const int64_t slab_bytes = int8_quads(weight.columns) * kLine;
   const bool has_cells = weight.form != Int8Form::Groups;
   for_each_slab_part(
@@ -231,7 +231,7 @@ void internal::int8_quantize_examples_by(const Int8Kernels& kernels, const float
 
 Int8Form int8_form(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> column_of) {
-  return internal::int8_form_for(rows, columns, row_begin, column_of, best_kernels().splits_words);
+  return internal::int8_form_for(best_kernels(), rows, columns, row_begin, column_of);
 }
 
 Int8Matrix int8_matrix(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,

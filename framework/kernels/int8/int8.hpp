@@ -22,6 +22,7 @@
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/kernels/csr/csr.hpp"
 #include "lacuna/framework/kernels/int8/int8_cells.hpp"
+#include "lacuna/framework/kernels/int8/int8_floats.hpp"
 
 namespace lacuna {
 
@@ -42,8 +43,8 @@ int64_t int8_slab_bytes(int64_t batch, int64_t features);
 /// Rows of a matrix that follow each other, a multiple of four but for the last ones.
 struct Int8Block {
   int64_t first_row = 0, rows = 0;
-  Int8Cells cells = {};               ///< where the form is not Groups; else what follows
-  CsrStream stream = {};              ///< of the groups: columns are quads, rows from 0
+  Int8Cells cells = {};               ///< of the forms of cells
+  CsrStream stream = {};              ///< of Groups: columns are quads, rows from 0
   Array<int32_t> words = {};          ///< four weights each, in stream order
   std::vector<uint32_t> absent = {};  ///< rows without a group in the last tile
 };
@@ -56,6 +57,7 @@ struct Int8Matrix {
   Int8Form form = Int8Form::Groups;
   bool fits_pairs = false;  ///< words are split where 16 bits need it (Int8Kernels::splits_words)
   std::vector<Int8Block> blocks = {};
+  Int8Floats floats = {};              ///< of the form Floats, for all rows
   std::vector<int32_t> row_sums = {};  ///< Σ w of each row
 
   int64_t bytes() const;  ///< of words, index and sums
@@ -104,5 +106,8 @@ void int8_quantize_examples(const float* slabs, int64_t batch, int64_t features,
 
 /// The kernels in use: "avx512-vnni", "avx-vnni", "avx2" or "plain".
 std::string int8_kernels_name();
+
+/// Nonzeros that float32 csr computes in the time of one group with these kernels.
+double int8_group_nonzeros();
 
 }  // namespace lacuna

@@ -30,8 +30,8 @@ struct Lanes : EightLanes {
 
 }  // namespace
 
-constinit const internal::Int8Kernels internal::kAvx2Int8 =
-    kernels_of_lanes("avx2", /*splits_words=*/true, /*few_examples=*/3);
+constinit const internal::Int8Kernels internal::kAvx2Int8 = kernels_of_lanes(
+    "avx2", /*splits_words=*/true, /*group_nonzeros=*/1.8, /*least_gain=*/1.2, /*few_examples=*/3);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -42,10 +42,15 @@ struct Lanes {
   static HWY_INLINE I add_int(I a, I b) { return _mm512_add_epi32(a, b); }
   static HWY_INLINE I sub_int(I a, I b) { return _mm512_sub_epi32(a, b); }
   static HWY_INLINE I mul_int(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  static HWY_INLINE I and_int(I a, I b) { return _mm512_and_si512(a, b); }
   static HWY_INLINE I or_int(I a, I b) { return _mm512_or_si512(a, b); }
   template <int n>
   static HWY_INLINE I shift_left(I x) {
     return _mm512_slli_epi32(x, n);
+  }
+  template <int n>
+  static HWY_INLINE I shift_right(I x) {  // zeros come in
+    return _mm512_srli_epi32(x, n);
   }
 
   using Four = __m512i;
@@ -97,7 +102,8 @@ struct Lanes {
 }  // namespace
 
 constinit const internal::Int8Kernels internal::kAvx512VnniInt8 =
-    kernels_of_lanes("avx512-vnni", /*splits_words=*/false, /*few_examples=*/6);
+    kernels_of_lanes("avx512-vnni", /*splits_words=*/false, /*group_nonzeros=*/1.0,
+                     /*least_gain=*/1.0, /*few_examples=*/6);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -28,7 +28,8 @@ struct Lanes : EightLanes {
 }  // namespace
 
 constinit const internal::Int8Kernels internal::kAvxVnniInt8 =
-    kernels_of_lanes("avx-vnni", /*splits_words=*/false, /*few_examples=*/2);
+    kernels_of_lanes("avx-vnni", /*splits_words=*/false, /*group_nonzeros=*/1.0, /*least_gain=*/1.0,
+                     /*few_examples=*/2);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

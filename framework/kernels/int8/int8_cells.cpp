@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lacuna/framework/kernels/int8/int8_groups.hpp"
+#include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 
 namespace lacuna {
 namespace {
@@ -52,20 +53,17 @@ int64_t sources_in(Columns columns) {
 // more lines are than words of single rows, and cells are not faster than groups of as many words.
 constexpr double kSourceTime = 0.7, kGroupTime = 0.27, kSplitGroupTime = 0.24;
 
+// Of rows that have their columns in common.
 struct RunTime {
-  double quads = 0.0, gathered = 0.0;  // as lines that are quads, and as gathered ones
-  double groups = 0.0;                 // as groups of 1 × 4
+  double quads = 0.0, gathered = 0.0;  // with lines that are quads, and with gathered ones
 };
 
-RunTime time_of(Columns columns, int64_t rows, bool splits_words = false) {
+RunTime time_of(Columns columns, int64_t rows) {
   const auto fours = static_cast<double>((rows + kInt8CellRows - 1) / kInt8CellRows);
-  const auto quads = static_cast<double>(quads_in(columns));
-  const auto lines = static_cast<double>(int8_quads(static_cast<int64_t>(columns.size())));
+  const auto lines = static_cast<double>(int8_quads(std::ssize(columns)));
   const double gathering = kSourceTime * static_cast<double>(sources_in(columns));
-  return {
-      .quads = quads * fours,
-      .gathered = lines * (fours + gathering),
-      .groups = (splits_words ? kSplitGroupTime : kGroupTime) * quads * static_cast<double>(rows)};
+  return {.quads = static_cast<double>(quads_in(columns)) * fours,
+          .gathered = lines * (fours + gathering)};
 }
 
 bool is_gathered(Columns columns, int64_t rows) {
@@ -106,10 +104,12 @@ void append_sources(const Line& line, Columns columns, int64_t count,
     if (line.of_input[i] < 0) continue;
     const uint32_t column = columns[static_cast<size_t>(line.of_input[i])];
     const auto quad = static_cast<uint16_t>(column / kInt8Group);
-    if (all.size() == first || all.back().quad != quad) all.push_back({.quad = quad});
+    auto source = std::ranges::find(all.begin() + static_cast<int64_t>(first), all.end(), quad,
+                                    &Int8Source::quad);
+    if (source == all.end()) source = all.insert(source, {.quad = quad});
     const uint32_t place = column % kInt8Group;
-    const uint32_t others = all.back().places & ~(0xfU << (4 * i));
-    all.back().places = static_cast<uint16_t>(others | (place << (4 * i)));
+    const uint32_t others = source->places & ~(0xfU << (4 * i));
+    source->places = static_cast<uint16_t>(others | (place << (4 * i)));
   }
   while (all.size() < first + static_cast<size_t>(count)) {
     all.push_back({.quad = all[first].quad});
@@ -145,7 +145,8 @@ class CellsBuilder {
   // Lines that a row needs twice are there twice: with even inputs, and with odd ones.
   void add_split(int64_t row, int64_t end, const std::vector<Line>& lines, bool gathered) {
     std::vector<Line> split;
-    for (const Line& line : lines) {
+    for (Line line : lines) {
+      if (gathered) line = paired(line, row, end);
       if (fits(line, row, end)) {
         split.push_back(line);
         continue;
@@ -155,6 +156,16 @@ class CellsBuilder {
       split.push_back({{-1, of[1], -1, of[3]}});
     }
     append(row, end, split, of_row(row_begin_, column_of_, row), gathered);
+  }
+  // A gathered line has its inputs in any order: in pairs that fit 16 bits, if there are such. Of
+  // 2:4 in groups of eight rows 14 % of the lines would be split as they are, so 3 %.
+  Line paired(const Line& line, int64_t row, int64_t end) const {
+    const auto& of = line.of_input;
+    for (const Line& other :
+         {line, Line{{of[0], of[2], of[1], of[3]}}, Line{{of[0], of[3], of[1], of[2]}}}) {
+      if (fits(other, row, end)) return other;
+    }
+    return line;
   }
   int32_t word(const Line& line, int64_t row) const {
     const std::span<const int8_t> own = of_row(row_begin_, values_, row);
@@ -250,21 +261,30 @@ std::vector<Weight> weights_of_row(const Int8Cells& cells, const Int8CellRun& ru
 
 }  // namespace
 
-Int8Form internal::int8_form_for(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
-                                 Columns column_of, bool splits_words) {
-  if (int8_quads(columns) > kMostQuads) return Int8Form::Groups;
-  double cells = 0.0, groups = 0.0;
-  bool gathers = false;
+Int8Form internal::int8_form_for(const Int8Kernels& kernels, int64_t rows, int64_t columns,
+                                 std::span<const int64_t> row_begin, Columns column_of) {
+  double cells = 0.0;
+  int64_t groups = 0, most = 0;
+  bool gathers = false, may_be_cells = int8_quads(columns) <= kMostQuads;
   for (int64_t row = 0; row < rows;) {
     const int64_t end = end_of_run(row, rows, row_begin, column_of);
-    if (end < rows && (end - row) % kInt8CellRows != 0) return Int8Form::Groups;
-    const RunTime time = time_of(of_row(row_begin, column_of, row), end - row, splits_words);
+    may_be_cells = may_be_cells && (end == rows || (end - row) % kInt8CellRows == 0);
+    const Columns own = of_row(row_begin, column_of, row);
+    const RunTime time = time_of(own, end - row);
     gathers = gathers || time.gathered < time.quads;
     cells += std::min(time.quads, time.gathered);
-    groups += time.groups;
+    groups += quads_in(own) * (end - row);
+    most = std::max<int64_t>(most, std::ssize(own));
     row = end;
   }
-  if (cells >= groups) return Int8Form::Groups;
+  const double group_time = kernels.splits_words ? kSplitGroupTime : kGroupTime;
+  const double of_groups = group_time * static_cast<double>(groups);
+  const double of_floats = group_time / kernels.group_nonzeros *
+                           static_cast<double>(row_begin[static_cast<size_t>(rows)] - row_begin[0]);
+  may_be_cells = may_be_cells && cells < of_groups;
+  const bool is_slow = of_floats < kernels.least_gain * (may_be_cells ? cells : of_groups);
+  if (is_slow && most <= kMostInt8Floats) return Int8Form::Floats;
+  if (!may_be_cells) return Int8Form::Groups;
   return gathers ? Int8Form::GatheredCells : Int8Form::Cells;
 }
 

@@ -25,13 +25,14 @@ inline constexpr int64_t kInt8CellRows = 4;
 
 /// How the rows of an int8 weight are stored.
 enum class Int8Form {
-  Groups,        ///< each row has its own groups of 1 × 4
-  Cells,         ///< four rows share lines, which are quads
-  GatheredCells  ///< four rows share lines, some of which are gathered
+  Groups,         ///< each row has its own groups of 1 × 4
+  Cells,          ///< four rows share lines, which are quads
+  GatheredCells,  ///< four rows share lines, some of which are gathered
+  Floats          ///< float32 csr of integers (int8_floats.hpp), to the same bits
 };
 
-/// The fastest form for a weight with these positions, which depends on the kernels in use. *Cost:*
-/// O(positions).
+/// The fastest form for a weight with these positions, which depends on the kernels in use: Floats
+/// where int8 gains too little (Int8Kernels::least_gain). *Cost:* O(positions).
 Int8Form int8_form(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> column_of);
 
@@ -64,9 +65,10 @@ struct Int8Cells {
 
 namespace internal {
 
-/// `splits_words`: as Int8Kernels do.
-Int8Form int8_form_for(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
-                       std::span<const uint32_t> column_of, bool splits_words);
+struct Int8Kernels;
+
+Int8Form int8_form_for(const Int8Kernels& kernels, int64_t rows, int64_t columns,
+                       std::span<const int64_t> row_begin, std::span<const uint32_t> column_of);
 
 /// Rows [first_row, end_row) of a weight, of which aligned fours have the same columns.
 Int8Cells int8_cells(int64_t first_row, int64_t end_row, std::span<const int64_t> row_begin,

@@ -24,7 +24,8 @@ struct Int8Call {
   const Int8Epilogue* epilogue = nullptr;
   int32_t* sums = nullptr;       ///< scratch [rows of the block][64], where there are several tiles
   uint8_t* row_bytes = nullptr;  ///< scratch [rows of the block][64], where bytes are written
-  uint8_t* lines = nullptr;      ///< scratch [Int8Cells::gathered_lines][64][4]
+  const float* float_sums = nullptr;  ///< [rows of the block][64], of the form Floats
+  uint8_t* lines = nullptr;           ///< scratch [Int8Cells::gathered_lines][64][4]
 };
 
 /// Pixels that a tile of a convolution has at most.
@@ -75,8 +76,15 @@ struct Int8Kernels {
   /// Whether sums of two products of bytes saturate at 16 bits, so that words must be split whose
   /// two weights of a pair have magnitudes above 128 together: into two words of one weight each.
   bool splits_words;
+  /// Nonzeros that float32 csr computes in the time of a group of 1 × 4, on the same processor
+  /// (bench_int8).
+  double group_nonzeros;
+  double least_gain;  ///< weights with which int8 is not so much faster run as float32
   void (*product)(const Int8Call& call);  ///< of a block of groups
   void (*cells)(const Int8Call& call);    ///< of a block of cells
+  /// One slab of bytes to floats [features][64], less 128.
+  void (*widen)(const uint8_t* slab, int64_t features, float* into);
+  void (*end_floats)(const Int8Call& call);  ///< of a block whose sums are floats
   /// One slab [features][64] by the grids of its examples, as inverse scales and zeros.
   void (*quantize)(const float* slab, int64_t features, const float* inverse, const float* zeros,
                    uint8_t* bytes);

@@ -43,10 +43,15 @@ struct Lanes {
   static I add_int(I a, I b) { return static_cast<I>(u(a) + u(b)); }
   static I sub_int(I a, I b) { return static_cast<I>(u(a) - u(b)); }
   static I mul_int(I a, I b) { return static_cast<I>(u(a) * u(b)); }
+  static I and_int(I a, I b) { return a & b; }
   static I or_int(I a, I b) { return a | b; }
   template <int n>
   static I shift_left(I x) {
     return static_cast<I>(u(x) << n);
+  }
+  template <int n>
+  static I shift_right(I x) {
+    return static_cast<I>(u(x) >> n);
   }
 
   using Four = const int32_t*;
@@ -97,6 +102,7 @@ struct Lanes {
 }  // namespace
 
 constinit const internal::Int8Kernels internal::kPlainInt8 =
-    kernels_of_lanes("plain", /*splits_words=*/false, /*few_examples=*/6);
+    kernels_of_lanes("plain", /*splits_words=*/false, /*group_nonzeros=*/20.0, /*least_gain=*/1.2,
+                     /*few_examples=*/6);
 
 }  // namespace lacuna

@@ -48,9 +48,8 @@ void place_groups(const Int8Block& block, PlacedWords& placed) {
   }
 }
 
-// Cells as groups of 1 × 4.
-void place_cells(const Int8Cells& cells, bool fits_pairs, PlacedWords& placed) {
-  internal::Int8Groups groups = internal::int8_groups(cells);
+// Another form as groups of 1 × 4.
+void place_groups(internal::Int8Groups groups, bool fits_pairs, PlacedWords& placed) {
   if (fits_pairs) groups = internal::split_int8_groups(groups);
   for (size_t row = 0; row + 1 < groups.row_begin.size(); ++row) {
     for (auto i = static_cast<size_t>(groups.row_begin[row]);
@@ -65,8 +64,11 @@ Int8SlicedBlock sliced_block(const Int8Matrix& matrix, const Int8Block& block, i
   PlacedWords placed(tiles, rows);
   if (matrix.form == Int8Form::Groups) {
     place_groups(block, placed);
+  } else if (matrix.form == Int8Form::Floats) {
+    place_groups(internal::int8_groups(matrix.floats, block.first_row, block.first_row + rows),
+                 matrix.fits_pairs, placed);
   } else {
-    place_cells(block.cells, matrix.fits_pairs, placed);
+    place_groups(internal::int8_groups(block.cells), matrix.fits_pairs, placed);
   }
   Int8SlicedBlock sliced{.first_row = block.first_row, .rows = rows};
   const auto of_lane = [&](int64_t tile, int64_t slice, int64_t lane) {

@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/dense/convolution.hpp"
-#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/float_instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 #include "lacuna/framework/layouts/cost/convolution_sample.hpp"
 #include "lacuna/framework/layouts/cost/position_sample.hpp"
@@ -249,11 +249,11 @@ std::string WeightClass::key() const {
     text << "conv/" << convolution->in_channels << "x" << convolution->out_channels << "/"
          << convolution->image.to_string() << "/" << w.kernel.to_string() << "/"
          << w.stride.to_string() << "/" << w.padding.to_string() << "/" << w.dilation.to_string()
-         << "/" << convolution->batch << "/" << half_powers << "/" << active_instruction_set();
+         << "/" << convolution->batch << "/" << half_powers << "/" << float_instruction_set();
     if (product != Product::Step) text << "/product" << static_cast<int>(product);
     return text.str();
   }
-  text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << active_instruction_set();
+  text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << float_instruction_set();
   if (compressed != &csr_layout()) text << "/" << compressed->name();
   if (lifetime == PatternLifetime::OneStep) text << "/one step";
   std::string key = text.str();

@@ -85,7 +85,7 @@ OMP_NUM_THREADS
 Threads, unless train.threads is given.
 .TP
 LACUNA_INSTRUCTION_SET
-Upper limit for kernels: avx512, avx2, sse4, baseline, neon or reference.
+Upper limit for kernels: avx512, avx-vnni, avx2, sse4, baseline, neon or reference.
 .TP
 LACUNA_CACHE_DIR
 Folder for the cache of measured step costs.

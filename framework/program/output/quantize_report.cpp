@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/quantize/int8_candidates.hpp"
@@ -33,7 +32,7 @@ int64_t groups_of(const Pattern& pattern) {
   return groups;
 }
 
-// How a layer's product stores the weight. Convolutions have groups alone.
+// How a layer's product stores the weight. Convolutions always have groups.
 Int8Form form_of(const Pattern& pattern) {
   if (pattern.shape().rank() > 2) return Int8Form::Groups;
   const Positions positions =
@@ -42,34 +41,29 @@ Int8Form form_of(const Pattern& pattern) {
                    positions.column());
 }
 
-std::string_view name_of(Int8Form form) {
+// The kernel of a product, as users read it.
+std::string kernel_name(Int8Form form) {
   switch (form) {
     case Int8Form::Groups:
       break;
     case Int8Form::Cells:
-      return "4x4";
+      return "int8 4x4 " + int8_kernels_name();
     case Int8Form::GatheredCells:
-      return "4x4 gathered";
+      return "int8 4x4 gathered " + int8_kernels_name();
+    case Int8Form::Floats:
+      return "float32 csr of the int8 values";
   }
-  return "1x4";
-}
-
-// Multiply-adds of float32 csr that take as long as a group in int8: measured with AVX512-VNNI and
-// AVX2 (bench_int8, 90 %), and of plain C++ next to csr with SSE4.
-double group_cost() {
-  const std::string kernels = int8_kernels_name();
-  if (kernels == "plain") return 20.0;
-  return kernels == "avx2" ? 2.0 : 1.1;
+  return "int8 1x4 " + int8_kernels_name();
 }
 
 // What to do where int8 gains little; empty: nothing.
 std::string advice_for(const Pattern& pattern, Int8Form form, double filled) {
-  if (form == Int8Form::GatheredCells) {
-    return int8_kernels_name() == "avx2" ? "about as fast as float32 with AVX2, in fewer bytes"
-                                         : "";
+  if (form == Int8Form::GatheredCells || (filled >= 3.5 && form != Int8Form::Floats)) return "";
+  if (form == Int8Form::Floats) {
+    return fmt::format("int8 with {} would be less than 1.2 times faster{}", int8_kernels_name(),
+                       filled < 3.5 ? "; train with pattern {type: block, rows: 1, cols: 4}" : "");
   }
-  if (filled >= 3.5) return "";
-  if (filled < group_cost()) {
+  if (filled < int8_group_nonzeros()) {
     return "slower than float32 csr; train with pattern {type: block, rows: 1, cols: 4}";
   }
   const PatternShape shape = pattern.layout().pattern_shape();
@@ -142,7 +136,7 @@ Config planned_products(Module& model, const QuantizeOptions& options) {
     const double filled =
         groups == 0 ? 0.0 : static_cast<double>(pattern.nnz()) / static_cast<double>(groups);
     const Int8Form form = form_of(pattern);
-    row.set("kernel", fmt::format("int8 {} {}", name_of(form), int8_kernels_name()));
+    row.set("kernel", kernel_name(form));
     row.set("weights_in_group", filled);
     const std::string advice = groups == 0 ? "" : advice_for(pattern, form, filled);
     if (!advice.empty()) row.set("advice", advice);

@@ -15,7 +15,7 @@
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
-#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/float_instruction_set.hpp"
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/framework/layouts/cost/kept_times.hpp"
 #include "lacuna/framework/nn/memory_report.hpp"
@@ -56,8 +56,8 @@ std::string key_of(const Experiment& e) {
   parts.set("algorithms", e.config.get("convolution_algorithms").clone());
   const std::string text = fmt::format(
       "{} {} {} {} {} {} {} {}", parts.to_json(), e.data.train->example_shape().to_string(),
-      e.data.train->size(), e.data.train->vocabulary_size(), num_threads(),
-      active_instruction_set(), dense_provider(), kArithmeticRevision);
+      e.data.train->size(), e.data.train->vocabulary_size(), num_threads(), float_instruction_set(),
+      dense_provider(), kArithmeticRevision);
   return fmt::format("{:016x}", hash_of(text));
 }
 
