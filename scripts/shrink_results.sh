@@ -1,18 +1,28 @@
 #!/usr/bin/env bash
-# Shrinks trained networks to parts of their FLOPs, fine-tunes them, and prints a table against the small dense
-# network trained from scratch, and against unstructured sparsity: by RigL (SHRINK_SPARSE=rigl, the default), or by
-# one-shot pruning of the trained network, which is then fine-tuned alike (SHRINK_SPARSE=magnitude, or another method of
-# `lacuna prune`). The sparse network has the same FLOPs (SHRINK_SPARSE_AT=flops, the default), or takes about the same
-# time for a training step (SHRINK_SPARSE_AT=time: the smallest of the sparsities 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95 that is
-# as fast as the shrunk network, as `lacuna plan` measures it).
+# Shrinks trained networks to parts of their FLOPs, fine-tunes them, and prints a table against small dense networks
+# trained from scratch and against unstructured sparsity.
 # usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]
-# CIFAR10_FOLDER holds cifar-10-batches-bin (ResNet-20, WRN-16-2); TEXT_FOLDER sst2.{train,dev,test}.txt (BERT).
-# Runs that are finished are not made again, and those that were stopped go on: they stay in runs/results, or where LACUNA_RESULTS_DIR says, and the test
-# accuracy of each goes to shrink_results.tsv there.
-# SHRINK_SEEDS (default "0 1 2"), SHRINK_PARTS ("0.5 0.3"), SHRINK_METHODS ("magnitude saliency error"),
-# SHRINK_MODELS ("resnet20 wrn16_2 bert"), SHRINK_ROUND_TO (auto; 1: counts are not rounded), SHRINK_EPOCHS (30, of bert 10), SHRINK_TUNING (10, of bert 3: epochs of
-# fine-tuning) and SHRINK_ARGUMENTS (more of `lacuna train`, as "--set data.limit=5000") choose what is made. Networks
-# from scratch train for the epochs of both. LACUNA_RESULTS_JOBS: runs side by side (as many as cores).
+# CIFAR10_FOLDER contains cifar-10-batches-bin (ResNet-20, WRN-16-2); TEXT_FOLDER sst2.{train,dev,test}.txt (BERT).
+# Finished runs are not repeated, and stopped ones continue: they stay in runs/results, or LACUNA_RESULTS_DIR. A line for
+# each run goes to shrink_results.tsv in that folder.
+#
+# Variables, with their defaults:
+# SHRINK_MODELS "resnet20 wrn16_2 bert", SHRINK_SEEDS "0 1 2", SHRINK_PARTS "0.5 0.3" (of the FLOPs)
+# SHRINK_METHODS "magnitude saliency error": methods of `lacuna shrink`; "structured": units are masked while the dense
+#   network trains for the epochs of both, and then removed
+# SHRINK_ROUND_TO auto: multiple of channels and neurons; 1: counts are not rounded
+# SHRINK_EPOCHS 30, for bert 10: epochs of the dense network
+# SHRINK_TUNING 10, for bert 3: epochs of fine-tuning
+# SHRINK_TUNING_RATE 1: initial learning rate of fine-tuning, as a fraction of the dense network's
+# SHRINK_DISTILL "" (none): temperature and weight of the distillation from the dense network while fine-tuning, as "4 0.9"
+# SHRINK_SCRATCH "both": networks from scratch train for the epochs of both (both), of fine-tuning alone (tuning), or for
+#   the epochs of both with the dense network as a teacher (distilled, with SHRINK_DISTILL's numbers)
+# SHRINK_SPARSE rigl: the unstructured network is trained by RigL for the epochs of both; a method of `lacuna prune`, as
+#   magnitude: it is pruned from the dense network in one shot, and fine-tuned like the shrunk one
+# SHRINK_SPARSE_AT flops: the unstructured network has as many FLOPs; time: its step takes about as long, which is the
+#   smallest of the sparsities 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95 for which `lacuna plan` measures a step as fast
+# SHRINK_ARGUMENTS "": more arguments of `lacuna train`, as "--set data.limit=5000"
+# LACUNA_RESULTS_JOBS: runs at the same time (default: the number of cores)
 set -euo pipefail
 cifar=$(cd "${1:?usage: scripts/shrink_results.sh CIFAR10_FOLDER [TEXT_FOLDER]}" && pwd)
 text=${2:+$(cd "$2" && pwd)}
@@ -26,15 +36,20 @@ models=${SHRINK_MODELS:-resnet20 wrn16_2${text:+ bert}}
 sparse=${SHRINK_SPARSE:-rigl}
 sparse_at=${SHRINK_SPARSE_AT:-flops}
 round_to=${SHRINK_ROUND_TO:-auto}
+tuning_rate=${SHRINK_TUNING_RATE:-1}
+distill=${SHRINK_DISTILL:-}
+scratch=${SHRINK_SCRATCH:-both}
 more=${SHRINK_ARGUMENTS:-}
 # In names of folders, and in tables.
-rounded='' scratch_name='small dense, from scratch' sparse_name="$sparse, unstructured" sparse_folder=sparse-$sparse
+rounded='' sizes='' sparse_name="$sparse, unstructured" sparse_folder=sparse-$sparse
 if [ "$round_to" != 1 ]; then
-  rounded=-rounded scratch_name='small dense of rounded sizes, from scratch'
+  rounded=-rounded sizes=' of rounded sizes'
 fi
 if [ "$sparse_at" = time ]; then
-  sparse_name="$sparse, unstructured, equal time" sparse_folder=sparse-$sparse-time$rounded
+  sparse_name="$sparse_name, equal time" sparse_folder=$sparse_folder-time$rounded
 fi
+tuned=-rate$tuning_rate${distill:+-distilled-${distill// /-}}
+tuned_name="rate $tuning_rate${distill:+, distilled}"
 epochs() { # MODEL
   [ "$1" = bert ] && echo "${SHRINK_EPOCHS:-10}" || echo "${SHRINK_EPOCHS:-30}"
 }
@@ -42,13 +57,19 @@ tuning_epochs() { # MODEL
   [ "$1" = bert ] && echo "${SHRINK_TUNING:-3}" || echo "${SHRINK_TUNING:-10}"
 }
 # The learning rate falls over the whole run, however long that is.
-length() { # MODEL EPOCHS
+length() { # MODEL EPOCHS [FRACTION of the learning rate]
   local rate=0.1
-  [ "$1" = bert ] && rate=1.0e-3
+  [ "$1" = bert ] && rate=0.001
+  rate=$(awk "BEGIN { printf \"%.6f\", $rate * ${3:-1} }")
   echo "--set 'optimizer.lr={type: cosine_once, init: $rate, minimum: 0.0}' --set train.epochs=$2"
 }
 both() { # MODEL
   length "$1" $(($(epochs "$1") + $(tuning_epochs "$1")))
+}
+# The loss with the dense network of the seed as a teacher.
+teacher() { # MODEL SEED
+  [ -z "$distill" ] && return
+  echo "--set loss.type=distillation --set 'loss.teacher=$results/shrink-$1-dense-$2' --set loss.temperature=${distill% *} --set loss.weight=${distill#* }"
 }
 
 # The configuration of a dense network, its data, and what fine-tuning has of its own.
@@ -59,12 +80,8 @@ arguments() { # MODEL
     bert) echo "configs/sst2_bert.yaml --set 'data.train=$text/sst2.train.txt' --set 'data.validation=$text/sst2.dev.txt' --set 'data.test=$text/sst2.test.txt' $more" ;;
   esac
 }
-# A fifth of the learning rate.
-tuning() { # MODEL
-  case $1 in
-    bert) echo "--set 'optimizer.lr={type: cosine_once, init: 2.0e-4, minimum: 0.0}' --set train.epochs=$(tuning_epochs bert) --set optimizer.warmup=0" ;;
-    *) echo "--set 'optimizer.lr={type: cosine_once, init: 0.02, minimum: 0.0}' --set train.epochs=$(tuning_epochs "$1")" ;;
-  esac
+tuning() { # MODEL SEED
+  echo "$(length "$1" "$(tuning_epochs "$1")" "$tuning_rate") $([ "$1" = bert ] && echo "--set optimizer.warmup=0") $(teacher "$1" "$2")"
 }
 # Of a training step of one thread.
 milliseconds() { # RUN [ASSIGNMENT]
@@ -82,7 +99,7 @@ sparsity_for() { # MODEL PART of the FLOPs
   fi
   local file=$results/shrink-$1-$sparse_folder-$2.sparsity first=${seeds%% *} limit sparsity
   if [ ! -e "$file" ]; then
-    limit=$(milliseconds "$results/shrink-$1-${methods%% *}$rounded-$2-$first")
+    limit=$(milliseconds "$(shrunk "$1" "${methods%% *}" "$2")$first")
     for sparsity in 0.5 0.6 0.7 0.8 0.9 0.95; do
       is_at_most "$(milliseconds "$results/shrink-$1-dense-$first" "sparsity=$sparsity")" "$limit" && break
     done
@@ -109,16 +126,40 @@ dense_commands() {
     once "$folder" "'$program' train $(arguments "$model") $(length "$model" "$(epochs "$model")") --seed $seed --threads 1 --run-dir '$folder'"
   done; done
 }
+# Shrinks a run and trains it on, or begins again from the shrunk run.
+shrink_and_train() { # RUN FOLDER ARGUMENTS of `lacuna shrink`
+  once "$2" "'$program' shrink '$1' $3 --threads 1 --run-dir '$2' > '$2.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$2'"
+}
+# The folder of a shrunk network, without the seed.
+shrunk() { # MODEL METHOD PART
+  [ "$2" = structured ] && echo "$results/shrink-$1-structured$rounded-$3-small-" ||
+    echo "$results/shrink-$1-$2$rounded$tuned-$3-"
+}
 shrink_commands() {
   for model in $models; do for seed in $seeds; do for part in $parts; do for method in $methods; do
-    local folder=$results/shrink-$model-$method$rounded-$part-$seed
-    once "$folder" "'$program' shrink '$results/shrink-$model-dense-$seed' --method $method --to flops=$part --round-to $round_to $(tuning "$model") --threads 1 --run-dir '$folder' > '$folder.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder'"
+    [ "$method" = structured ] && continue
+    shrink_and_train "$results/shrink-$model-dense-$seed" "$(shrunk "$model" "$method" "$part")$seed" \
+      "--method $method --to flops=$part --round-to $round_to $(tuning "$model" "$seed")"
   done; done; done; done
+}
+# Networks whose units are masked in the first half of their training.
+masked_commands() {
+  for model in $models; do for seed in $seeds; do for part in $parts; do
+    local folder=$results/shrink-$model-structured$rounded-$part-$seed
+    once "$folder" "'$program' train $(arguments "$model") $(both "$model") --set 'sparsity={algorithm: structured, to: {flops: $part}, criterion: saliency, round_to: $round_to, update: {freq: 50, stop: 50 %}}' --seed $seed --threads 1 --run-dir '$folder'"
+  done; done; done
+}
+unmasked_commands() {
+  for model in $models; do for seed in $seeds; do for part in $parts; do
+    local folder=$results/shrink-$model-structured$rounded-$part
+    shrink_and_train "$folder-$seed" "$folder-small-$seed" "--method dead --set train.epochs=0"
+  done; done; done
 }
 # The layers of the first method's network, with the dense network's training and first values of their own.
 scratch_commands() {
-  for model in $models; do for seed in $seeds; do for part in $parts; do
-    local folder=$results/shrink-$model-scratch$rounded-$part-$seed small=$results/shrink-$model-${methods%% *}$rounded-$part-$seed
+  for model in $models; do for seed in $seeds; do for part in $parts; do for kind in $scratch; do
+    local folder=$results/shrink-$model-scratch-$kind$rounded-$part-$seed small training
+    small=$(shrunk "$model" "${methods%% *}" "$part")$seed
     [ -e "$folder/summary.json" ] && continue
     python3 - "$small/config.yaml" "$results/shrink-$model-dense-$seed/config.yaml" "$folder.yaml" <<'PYTHON'
 import re, sys
@@ -130,23 +171,37 @@ whole.pop("run_dir", None)
 whole.pop("convolution_algorithms", None)
 open(sys.argv[3], "w").write("".join(whole.values()))
 PYTHON
-    once "$folder" "'$program' train '$folder.yaml' $more $(both "$model") --threads 1 --run-dir '$folder'"
-  done; done; done
+    case $kind in
+      both) training=$(both "$model") ;;
+      tuning) training=$(length "$model" "$(tuning_epochs "$model")") ;;
+      distilled) training="$(both "$model") $(teacher "$model" "$seed")" ;;
+    esac
+    once "$folder" "'$program' train '$folder.yaml' $more $training --threads 1 --run-dir '$folder'"
+  done; done; done; done
+}
+# The folder of an unstructured network, without the seed.
+unstructured() { # MODEL PART
+  [ "$sparse" = rigl ] && echo "$results/shrink-$1-$sparse_folder-$2-" || echo "$results/shrink-$1-$sparse_folder$tuned-$2-"
 }
 sparse_commands() {
   for model in $models; do for seed in $seeds; do for part in $parts; do
-    local folder=$results/shrink-$model-$sparse_folder-$part-$seed sparsity
+    local folder sparsity
+    folder=$(unstructured "$model" "$part")$seed
     sparsity=$(sparsity_for "$model" "$part")
     if [ "$sparse" = rigl ]; then
       once "$folder" "'$program' train $(arguments "$model") $(both "$model") $(rigl "$sparsity") --seed $seed --threads 1 --run-dir '$folder'"
     else
-      once "$folder" "'$program' prune '$results/shrink-$model-dense-$seed' --method $sparse --sparsity $sparsity $(tuning "$model") --threads 1 --run-dir '$folder' > '$folder.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder'"
+      once "$folder" "'$program' prune '$results/shrink-$model-dense-$seed' --method $sparse --sparsity $sparsity $(tuning "$model" "$seed") --threads 1 --run-dir '$folder' > '$folder.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder'"
     fi
   done; done; done
 }
 
 run_all dense_commands
 run_all shrink_commands
+if [[ " $methods " == *" structured "* ]]; then
+  run_all masked_commands
+  run_all unmasked_commands
+fi
 run_all scratch_commands
 run_all sparse_commands
 
@@ -157,22 +212,36 @@ kilobytes() { # RUN
 }
 first=${seeds%% *}
 table=$results/shrink_results.tsv # with a line for each run
-printf 'network\tflops\tchosen_by\tseed\ttest_accuracy\n' > "$table"
-printf '| network | FLOPs | chosen by | test accuracy | ms per step | kB |\n|---|---|---|---|---|---|\n'
+printf 'network\tflops\tchosen_by\tseed\ttest_accuracy\tepochs\ttuning\targuments\n' > "$table"
+printf '| network | FLOPs | chosen by | epochs | test accuracy | ms per step | kB |\n|---|---|---|---|---|---|---|\n'
 for model in $models; do
-  row() { # PART NAME FOLDER
+  dense=$(epochs "$model") tuned_for=$(tuning_epochs "$model")
+  all=$((dense + tuned_for))
+  row() { # PART NAME FOLDER EPOCHS [how it is fine-tuned]
     for seed in $seeds; do
-      printf '%s\t%s\t%s\t%s\t%s\n' "$model" "$1" "$2" "$seed" \
-        "$(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$3$seed/summary.json")" >> "$table"
+      printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$model" "$1" "$2" "$seed" \
+        "$(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$3$seed/summary.json")" "$4" "${5:-}" "$more" >> "$table"
     done
-    printf '| %s | %s | %s | %s| %s | %s |\n' "$model" "$1" "$2" "$(accuracy "$3")" "$(milliseconds "$3$first")" "$(kilobytes "$3$first")"
+    printf '| %s | %s | %s%s | %s | %s| %s | %s |\n' "$model" "$1" "$2" "${5:+, $5}" "$4" "$(accuracy "$3")" \
+      "$(milliseconds "$3$first")" "$(kilobytes "$3$first")"
   }
-  row 1 'dense' "$results/shrink-$model-dense-"
+  row 1 'dense' "$results/shrink-$model-dense-" "$dense"
   for part in $parts; do
     for method in $methods; do
-      row "$part" "$method${rounded:+, rounded}" "$results/shrink-$model-$method$rounded-$part-"
+      if [ "$method" = structured ]; then
+        row "$part" "$method${rounded:+, rounded}" "$(shrunk "$model" "$method" "$part")" "$all"
+      else
+        row "$part" "$method${rounded:+, rounded}" "$(shrunk "$model" "$method" "$part")" "$dense+$tuned_for" "$tuned_name"
+      fi
     done
-    row "$part" "$scratch_name" "$results/shrink-$model-scratch$rounded-$part-"
-    row "$part" "$sparse_name" "$results/shrink-$model-$sparse_folder-$part-"
+    for kind in $scratch; do
+      row "$part" "small dense$sizes, from scratch" "$results/shrink-$model-scratch-$kind$rounded-$part-" \
+        "$([ "$kind" = tuning ] && echo "$tuned_for" || echo "$all")" "$([ "$kind" = distilled ] && echo distilled)"
+    done
+    if [ "$sparse" = rigl ]; then
+      row "$part" "$sparse_name" "$(unstructured "$model" "$part")" "$all"
+    else
+      row "$part" "$sparse_name" "$(unstructured "$model" "$part")" "$dense+$tuned_for" "$tuned_name"
+    fi
   done
 done

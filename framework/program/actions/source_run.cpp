@@ -27,6 +27,18 @@ void take_train(Config& config, const Config& given) {
   for (const auto& [key, value] : given.entries()) train.set(key, value);
 }
 
+// A teacher that is not named is the run's own network.
+void complete_teacher(Config& config, const SourceRun& source) {
+  if (!source.config) return;
+  Config loss = config.get("loss");
+  if (loss.is_scalar() && loss.text() == "distillation") {
+    loss = Config::map({{"type", "distillation"}});
+    config.set("loss", loss);
+  }
+  if (!loss.is_map() || loss.peek("type").text() != "distillation") return;
+  if (loss.peek("teacher").is_null()) loss.set("teacher", source.path);
+}
+
 // Data of the same kind is normalized, and images are turned, as the run's were.
 void keep_run_normalization(const SourceRun& source, Config& given_data) {
   const Config data = source.config->get("data");
@@ -90,6 +102,7 @@ Config merge_sections(const SourceRun& source, const Config& given, const std::s
     if (key == "model") config.erase("convolution_algorithms");
   }
   config.erase("csr_up_to");  // measured for what the run had
+  complete_teacher(config, source);
   for (const char* section : {"model", "data", "optimizer"}) {
     if (config.has(section)) continue;
     throw ConfigError(fmt::format(

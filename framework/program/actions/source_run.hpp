@@ -32,7 +32,8 @@ void take_sections(Config& given, const SourceRun& source,
                    const std::vector<std::string>& merged);
 
 /// The run's configuration with the sections of the one that was given in their place, but for what
-/// was measured for the run. `command` is for messages. *Errors:* ConfigError without a section
+/// was measured for the run. A distillation without a teacher learns from the run's network.
+/// `command` is for messages. *Errors:* ConfigError without a section
 /// that a run needs.
 Config merge_sections(const SourceRun& source, const Config& given, const std::string& command);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "docs/documents.h"
 #include "framework/program/runs.h"
 
 namespace lacuna {
@@ -188,6 +189,52 @@ TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
   ASSERT_EQ(on.code, 0) << on.err;
   EXPECT_EQ(state("small").get<ByteArray>("model/fc2.weight_mask"),
             before.get<ByteArray>("model/fc2.weight_mask"));
+}
+
+TEST_F(Shrink, LearnsFromTheNetworkItWasMadeFrom) {
+  ASSERT_EQ(train({"--set", "loss={type: cross_entropy, label_smoothing: 0.1}"}).code, 0);
+  const auto loss = [&](const std::string& name) {
+    return load_yaml(run_dir(name) + "/config.yaml").at("loss");
+  };
+  ASSERT_EQ(shrink("part", {"--to", "flops=0.5", "--set", "loss.type=distillation"}).code, 0);
+  EXPECT_EQ(loss("part").required<std::string>("teacher"), checkpoint(18));
+  EXPECT_EQ(loss("part").required<double>("label_smoothing"), 0.1);  // as the run has it
+  ASSERT_EQ(shrink("name", {"--to", "flops=0.5", "--set", "loss=distillation"}).code, 0);
+  EXPECT_EQ(loss("name").required<std::string>("teacher"), checkpoint(18));
+  ASSERT_EQ(train({}, "other").code, 0);
+  const std::string other = "loss={type: distillation, teacher: " + run_dir("other") + "}";
+  ASSERT_EQ(shrink("given", {"--to", "flops=0.5", "--set", other}).code, 0);
+  EXPECT_EQ(loss("given").required<std::string>("teacher"), run_dir("other"));
+  for (const char* name : {"part", "name", "given"}) {
+    const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir(name)});
+    EXPECT_EQ(on.code, 0) << on.err;
+  }
+}
+
+// The blocks of docs/guides/shrinking.md, as they are but for the length of the training.
+TEST_F(Shrink, RunsTheConfigurationsOfItsGuide) {
+  std::filesystem::create_directory(run_dir("runs"));
+  ASSERT_EQ(train({}, "runs/dense").code, 0);
+  int shrunk = 0, trained = 0;
+  for (const auto& block : documents::read_blocks("docs/guides/shrinking.md", "yaml")) {
+    const std::string name = "runs/" + std::to_string(block.line), file = run_dir(name) + ".yaml";
+    const bool is_shrink = parse_yaml(block.text, file).has("shrink");
+    write_text(file, is_shrink ? block.text : kTinyRun + block.text);
+    const std::vector<std::string> arguments =
+        is_shrink ? std::vector<std::string>{"shrink", "runs/dense", file}
+                  : std::vector<std::string>{"train", file};
+    const auto run = [&](std::vector<std::string> words, const std::vector<std::string>& more) {
+      words.insert(words.end(), more.begin(), more.end());
+      const Ended ended = run_lacuna(words, {.folder = folder_.path()});
+      EXPECT_EQ(ended.code, 0) << "line " << block.line << ": " << ended.err;
+    };
+    run(arguments, {"--set", "train.epochs=1", "--run-dir", name});
+    if (is_shrink) run({"train", "--resume", "--run-dir", name}, {});
+    EXPECT_TRUE(std::filesystem::exists(run_dir(name) + "/summary.json"));
+    ++(is_shrink ? shrunk : trained);
+  }
+  EXPECT_GE(shrunk, 1);
+  EXPECT_GE(trained, 1);
 }
 
 TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
