@@ -2,12 +2,12 @@
 # installed, and headers compiled once. No other linker: with lld 14 exceptions that g++ 12 throws from
 # the cold part of a function find no handler.
 #
-# LACUNA_UNITY compiles the sources of a room as one (the kernels apart, which spend their time in
-# code): less work for a whole build, more after a change. The bits are the same.
-option(LACUNA_UNITY "Compile several sources of a room as one" OFF)
+# LACUNA_UNITY compiles groups of rooms as one source each (unity_rooms.txt; kernels only with
+# LACUNA_KERNELS=machine): less work for a whole build, more after a change. The bits are the same.
+option(LACUNA_UNITY "Compile groups of rooms as one source each" OFF)
 if(LACUNA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # By default g++ looks for garbage from 128 MB on, which a room exceeds: 5 % of the time, to save a
-  # fifth of at most 750 MB.
+  # fifth of at most 1 GB.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
   # Classes in the anonymous namespace of a source that is included.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -103,29 +105,56 @@ std::string defined_name(std::string text) {
   return name + "(" + types + ")";
 }
 
-// LACUNA_UNITY compiles several sources of a room as one, in which what stands in their anonymous
-// namespaces stands together.
+// The rooms that LACUNA_UNITY compiles as one source: the lines of cmake/unity_rooms.txt, by room.
+std::map<std::string, std::string> rooms_compiled_together() {
+  std::map<std::string, std::string> line_of;
+  std::ifstream file(std::filesystem::path(kSourceFolder) / "cmake/unity_rooms.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream rooms(line);
+    for (std::string room; rooms >> room;) {
+      EXPECT_TRUE(line_of.emplace(room, line).second) << room << " stands there twice";
+    }
+  }
+  return line_of;
+}
+
+TEST(Rooms, ThatAreCompiledTogetherExist) {
+  const auto rooms = rooms_by_path();
+  const auto line_of = rooms_compiled_together();
+  EXPECT_GT(line_of.size(), 50u);
+  for (const auto& [room, line] : line_of) EXPECT_TRUE(rooms.contains(room)) << room;
+}
+
+// In a source that includes others, what stands in their anonymous namespaces stands together.
 TEST(Rooms, HaveDifferentNamesInTheirAnonymousNamespaces) {
-  const auto is_apart = [](const std::string& folder) {
-    return folder.starts_with("framework/kernels") || folder == "framework/layouts/formats" ||
-           folder == "framework/io/hdf5" || folder == "framework/model/presets";
+  const auto rooms = rooms_by_path();
+  const auto line_of = rooms_compiled_together();
+  // One of these alone is compiled for one machine, or each by itself.
+  const auto is_apart = [](const SourceFile& file) {
+    return file.path.starts_with("framework/kernels/int8/int8_avx") ||
+           file.path == "framework/kernels/int8/int8_plain.cpp";
   };
-  std::map<std::string, std::string> first;  // where a name of a room was found
+  std::map<std::string, std::string> first;  // where a name of a unit was found
   for (const SourceFile& file : library_sources()) {
-    if (!file.ends_with(".cpp") || is_apart(file.folder())) continue;
+    if (!file.ends_with(".cpp") || is_apart(file)) continue;
+    const std::string room = room_of(file.path, rooms);
+    const auto line = line_of.find(room);
+    const std::string unit = line == line_of.end() ? room : line->second;
     bool is_inside = false;
     for (size_t i = 0; i < file.lines.size(); ++i) {
       if (file.lines[i] == "namespace {") is_inside = true;
       if (file.lines[i].starts_with("}  // namespace")) is_inside = false;
       const char begin = file.lines[i].empty() ? ' ' : file.lines[i][0];
-      if (!is_inside || !std::isalpha(static_cast<unsigned char>(begin))) continue;
+      if (!is_inside || (!std::isalpha(static_cast<unsigned char>(begin)) && begin != '['))
+        continue;
       std::string text = file.lines[i];
       while (text.find_first_of("{;=") == std::string::npos && ++i < file.lines.size()) {
         text += file.lines[i];
       }
       const std::string name = defined_name(text);
       if (name.empty() || name.starts_with("namespace") || text.starts_with("template")) continue;
-      const auto [found, is_new] = first.emplace(file.folder() + ": " + name, file.path);
+      const auto [found, is_new] = first.emplace(unit + ": " + name, file.path);
       EXPECT_TRUE(is_new || found->second == file.path)
           << file.path << " and " << found->second << " both define " << name;
     }
