@@ -264,7 +264,7 @@ int compare_pattern(const Size& size, const PatternShape& shape, double density)
   // The fastest form in int8, though float32 may run in its place.
   const Positions positions = Positions::of(Shape{size.out, size.in}, mask);
   internal::Int8Kernels kernels = *internal::int8_kernels().front();
-  kernels.least_gain = 0.0;
+  kernels.group_nonzeros = 0.01;
   const Int8Form form = internal::int8_form_for(kernels, size.out, size.in, positions.row_begin(),
                                                 positions.column());
   Int8Layer groups(size, mask, Int8Form::Groups), int8(size, mask, form);

@@ -3,6 +3,8 @@
 // the instructions of products that are first widened to 16 bits.
 #include <hwy/base.h>
 
+#include <bit>
+
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
@@ -30,8 +32,8 @@ struct Lanes : EightLanes {
 
 }  // namespace
 
-constinit const internal::Int8Kernels internal::kAvx2Int8 = kernels_of_lanes(
-    "avx2", /*splits_words=*/true, /*group_nonzeros=*/1.8, /*least_gain=*/1.2, /*few_examples=*/3);
+constinit const internal::Int8Kernels internal::kAvx2Int8 =
+    kernels_of_lanes("avx2", /*splits_words=*/true, /*group_nonzeros=*/1.8, /*few_examples=*/3);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -1,6 +1,8 @@
 // Int8 products on AVX-512 with VNNI: vpdpbusd on vectors of 64 bytes, two rows at a time.
 #include <hwy/base.h>
 
+#include <bit>
+
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
@@ -101,9 +103,8 @@ struct Lanes {
 
 }  // namespace
 
-constinit const internal::Int8Kernels internal::kAvx512VnniInt8 =
-    kernels_of_lanes("avx512-vnni", /*splits_words=*/false, /*group_nonzeros=*/1.0,
-                     /*least_gain=*/1.0, /*few_examples=*/6);
+constinit const internal::Int8Kernels internal::kAvx512VnniInt8 = kernels_of_lanes(
+    "avx512-vnni", /*splits_words=*/false, /*group_nonzeros=*/1.0, /*few_examples=*/6);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -1,6 +1,8 @@
 // Int8 products on AVX-VNNI: vpdpbusd on vectors of 32 bytes.
 #include <hwy/base.h>
 
+#include <bit>
+
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
@@ -28,8 +30,8 @@ struct Lanes : EightLanes {
 }  // namespace
 
 constinit const internal::Int8Kernels internal::kAvxVnniInt8 =
-    kernels_of_lanes("avx-vnni", /*splits_words=*/false, /*group_nonzeros=*/1.0, /*least_gain=*/1.0,
-                     /*few_examples=*/2);
+    kernels_of_lanes("avx-vnni", /*splits_words=*/false, /*group_nonzeros=*/1.0,
+                     /*few_examples=*/3);
 
 }  // namespace lacuna
 HWY_POP_ATTRIBUTES

@@ -51,23 +51,27 @@ int64_t sources_in(Columns columns) {
 // Times in units of four rows times a line, which is 16 cycles for 64 examples (Zen 4 with
 // AVX-512): of a source of a gathered line, and of a row's group of 1 × 4. Where words are split,
 // more lines are than words of single rows, and cells are not faster than groups of as many words.
-constexpr double kSourceTime = 0.7, kGroupTime = 0.27, kSplitGroupTime = 0.24;
+constexpr double kSourceTime = 0.7, kGroupTime = 0.27;
+constexpr double kSplitSourceTime = 0.25, kSplitGroupTime = 0.24;  // AVX2, on Zen 5 and 4
+// To widen bytes to floats takes a share of a float32 product.
+constexpr double kWidenedTime = 1.05;
 
 // Of rows that have their columns in common.
 struct RunTime {
   double quads = 0.0, gathered = 0.0;  // with lines that are quads, and with gathered ones
 };
 
-RunTime time_of(Columns columns, int64_t rows) {
+RunTime time_of(Columns columns, int64_t rows, bool splits_words) {
   const auto fours = static_cast<double>((rows + kInt8CellRows - 1) / kInt8CellRows);
   const auto lines = static_cast<double>(int8_quads(std::ssize(columns)));
-  const double gathering = kSourceTime * static_cast<double>(sources_in(columns));
+  const double gathering =
+      (splits_words ? kSplitSourceTime : kSourceTime) * static_cast<double>(sources_in(columns));
   return {.quads = static_cast<double>(quads_in(columns)) * fours,
           .gathered = lines * (fours + gathering)};
 }
 
-bool is_gathered(Columns columns, int64_t rows) {
-  const RunTime time = time_of(columns, rows);
+bool is_gathered(Columns columns, int64_t rows, bool splits_words) {
+  const RunTime time = time_of(columns, rows, splits_words);
   return time.gathered < time.quads;
 }
 
@@ -107,9 +111,7 @@ void append_sources(const Line& line, Columns columns, int64_t count,
     auto source = std::ranges::find(all.begin() + static_cast<int64_t>(first), all.end(), quad,
                                     &Int8Source::quad);
     if (source == all.end()) source = all.insert(source, {.quad = quad});
-    const uint32_t place = column % kInt8Group;
-    const uint32_t others = source->places & ~(0xfU << (4 * i));
-    source->places = static_cast<uint16_t>(others | (place << (4 * i)));
+    source->places[static_cast<size_t>(i)] = static_cast<uint8_t>(column % kInt8Group);
   }
   while (all.size() < first + static_cast<size_t>(count)) {
     all.push_back({.quad = all[first].quad});
@@ -128,14 +130,14 @@ class CellsBuilder {
 
   void add(int64_t row, int64_t end) {
     const Columns columns = of_row(row_begin_, column_of_, row);
-    const bool gathered = is_gathered(columns, end - row);
+    const bool gathered = is_gathered(columns, end - row, splits_words_);
     const std::vector<Line> lines = lines_of(columns, gathered);
     if (!splits_words_) {
       append(row, end, lines, columns, gathered);
       return;
     }
     // The fewer rows a run has, the fewer of its lines must be split.
-    const int64_t most = gathered ? 2 * kInt8CellRows : kInt8CellRows;
+    const int64_t most = gathered ? 4 * kInt8CellRows : kInt8CellRows;
     for (; row < end; row += most) add_split(row, std::min(row + most, end), lines, gathered);
   }
 
@@ -227,7 +229,7 @@ LineColumns columns_of_line(const Int8Cells& cells, const Int8CellRun& run, int6
     const Int8Source& source =
         cells.sources[static_cast<size_t>(run.first_source + line * run.sources + s)];
     for (int i = 0; i < kInt8Group; ++i) {
-      const int64_t place = (source.places >> (4 * i)) & 0xf;
+      const int64_t place = source.places[static_cast<size_t>(i)];
       if (place < kInt8Group) columns.of_input[i] = source.quad * kInt8Group + place;
     }
   }
@@ -270,7 +272,7 @@ Int8Form internal::int8_form_for(const Int8Kernels& kernels, int64_t rows, int64
     const int64_t end = end_of_run(row, rows, row_begin, column_of);
     may_be_cells = may_be_cells && (end == rows || (end - row) % kInt8CellRows == 0);
     const Columns own = of_row(row_begin, column_of, row);
-    const RunTime time = time_of(own, end - row);
+    const RunTime time = time_of(own, end - row, kernels.splits_words);
     gathers = gathers || time.gathered < time.quads;
     cells += std::min(time.quads, time.gathered);
     groups += quads_in(own) * (end - row);
@@ -282,7 +284,7 @@ Int8Form internal::int8_form_for(const Int8Kernels& kernels, int64_t rows, int64
   const double of_floats = group_time / kernels.group_nonzeros *
                            static_cast<double>(row_begin[static_cast<size_t>(rows)] - row_begin[0]);
   may_be_cells = may_be_cells && cells < of_groups;
-  const bool is_slow = of_floats < kernels.least_gain * (may_be_cells ? cells : of_groups);
+  const bool is_slow = kWidenedTime * of_floats < (may_be_cells ? cells : of_groups);
   if (is_slow && most <= kMostInt8Floats) return Int8Form::Floats;
   if (!may_be_cells) return Int8Form::Groups;
   return gathers ? Int8Form::GatheredCells : Int8Form::Cells;

@@ -8,6 +8,7 @@
 // have them in common.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -32,16 +33,16 @@ enum class Int8Form {
 };
 
 /// The fastest form for a weight with these positions, which depends on the kernels in use: Floats
-/// where int8 gains too little (Int8Kernels::least_gain). *Cost:* O(positions).
+/// where int8 would be slower. *Cost:* O(positions).
 Int8Form int8_form(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> column_of);
 
 /// A quad from which a line takes up to four inputs.
 struct Int8Source {
-  static constexpr uint16_t kNone = 0x8888;
+  static constexpr uint8_t kNone = 0x80;
   uint16_t quad = 0;
-  /// Four bits for each input of the line: its place in the quad, or 8 where it is not from there.
-  uint16_t places = kNone;
+  /// For each input of the line its place in the quad, or kNone where it is not from there.
+  std::array<uint8_t, kInt8Group> places = {kNone, kNone, kNone, kNone};
 };
 
 /// Neighbouring rows that have the same inputs.

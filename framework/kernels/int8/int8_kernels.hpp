@@ -79,7 +79,6 @@ struct Int8Kernels {
   /// Nonzeros that float32 csr computes in the time of a group of 1 × 4, on the same processor
   /// (bench_int8).
   double group_nonzeros;
-  double least_gain;  ///< weights with which int8 is not so much faster run as float32
   void (*product)(const Int8Call& call);  ///< of a block of groups
   void (*cells)(const Int8Call& call);    ///< of a block of cells
   /// One slab of bytes to floats [features][64], less 128.

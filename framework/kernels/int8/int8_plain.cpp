@@ -102,7 +102,7 @@ struct Lanes {
 }  // namespace
 
 constinit const internal::Int8Kernels internal::kPlainInt8 =
-    kernels_of_lanes("plain", /*splits_words=*/false, /*group_nonzeros=*/20.0, /*least_gain=*/1.2,
+    kernels_of_lanes("plain", /*splits_words=*/false, /*group_nonzeros=*/20.0,
                      /*few_examples=*/6);
 
 }  // namespace lacuna

@@ -58,15 +58,23 @@ std::string kernel_name(Int8Form form) {
 
 // What to do where int8 gains little; empty: nothing.
 std::string advice_for(const Pattern& pattern, Int8Form form, double filled) {
-  if (form == Int8Form::GatheredCells || (filled >= 3.5 && form != Int8Form::Floats)) return "";
-  if (form == Int8Form::Floats) {
-    return fmt::format("int8 with {} would be less than 1.2 times faster{}", int8_kernels_name(),
-                       filled < 3.5 ? "; train with pattern {type: block, rows: 1, cols: 4}" : "");
-  }
-  if (filled < int8_group_nonzeros()) {
-    return "slower than float32 csr; train with pattern {type: block, rows: 1, cols: 4}";
-  }
+  constexpr const char* kGroups = "train with pattern {type: block, rows: 1, cols: 4}";
   const PatternShape shape = pattern.layout().pattern_shape();
+  if (form == Int8Form::Floats) {
+    const std::string reason = fmt::format("int8 with {} would be slower", int8_kernels_name());
+    return filled < 3.5 ? reason + "; " + kGroups : reason;
+  }
+  if (form == Int8Form::GatheredCells) {
+    if (int8_kernels_name() != "avx2" || !shape.is_nm()) return "";
+    const int64_t enough = 4 * shape.n() == shape.m() ? 16 : 8;  // rows (bench_int8)
+    if (shape.unit_rows() >= enough) return "";
+    return fmt::format("less than 1.2 times faster than float32 with avx2; group: {} is faster",
+                       enough);
+  }
+  if (filled >= 3.5) return "";
+  const double gain = filled / int8_group_nonzeros();
+  if (gain < 1.0) return fmt::format("slower than float32 csr; {}", kGroups);
+  if (gain < 1.2) return fmt::format("about as fast as float32 csr; {}", kGroups);
   const bool can_share = shape.is_nm() && !shape.is_transposable() && pattern.shape().rank() == 2;
   return fmt::format("groups are filled to {:.0f} %; pattern {{type: block, rows: 1, cols: 4}}{}",
                      100.0 * filled / static_cast<double>(kInt8Group),

@@ -197,11 +197,10 @@ TEST_F(Quantize, IsPlanned) {
 TEST_F(Quantize, ComputesRowsOfAPatternTogether) {
   const std::string set = "sparsity={algorithm: static, param_filter: fc2.weight, ";
   const bool is_avx2 = int8_kernels_name() == "avx2";
-  for (const auto& [name, keys, kernel, has_advice] :
-       {std::tuple{"nm", "pattern: {type: nm, n: 2, m: 4, group: 8}}", "int8 4x4 gathered ",
-                   is_avx2},
+  for (const auto& [name, keys, kernel] :
+       {std::tuple{"nm", "pattern: {type: nm, n: 2, m: 4, group: 8}}", "int8 4x4 gathered "},
         std::tuple{"tiles", "sparsity: 0.5, pattern: {type: block, rows: 16, cols: 4}}",
-                   is_avx2 ? "int8 1x4 " : "int8 4x4 ", false}}) {
+                   is_avx2 ? "int8 1x4 " : "int8 4x4 "}}) {
     ASSERT_EQ(train({"--set", set + keys}, name).code, 0);
     const std::string int8 = std::string(name) + "_int8";
     const Ended ended = run_lacuna({"quantize", run_dir(name), "--run-dir", run_dir(int8)});
@@ -209,7 +208,7 @@ TEST_F(Quantize, ComputesRowsOfAPatternTogether) {
     const Config report = load_yaml(run_dir(int8) + "/quantize.json");
     const Config product = report.at("products").items()[1];
     EXPECT_THAT(product.required<std::string>("kernel"), HasSubstr(kernel));
-    EXPECT_EQ(product.has("advice"), has_advice);
+    EXPECT_FALSE(product.has("advice"));
     const Config loss = report.at("int8").at("splits").items()[1].at("loss");
     EXPECT_NEAR(loss.as<double>(),
                 report.at("float32").at("splits").items()[1].required<double>("loss"), 0.05);
@@ -230,9 +229,32 @@ TEST_F(Quantize, SaysThatUngroupedPatternsLeaveGroupsHalfFull) {
                                     "pattern: {type: nm, n: 2, m: 4}}"});
   ASSERT_EQ(planned.code, 0) << planned.err;
   EXPECT_THAT(planned.out, HasSubstr("fc2.weight runs as int8 1x4"));
+  if (int8_kernels_name() == "avx2") {  // 1.1 times as fast
+    EXPECT_THAT(planned.out, HasSubstr("about as fast as float32 csr; train with pattern"));
+    return;
+  }
   EXPECT_THAT(planned.out, HasSubstr("filled to 50 %"));
   EXPECT_THAT(planned.out, HasSubstr("or the same one with group: 8, fill them"));
 }
+
+#ifndef LACUNA_ONE_INSTRUCTION_SET
+// Weights without a pattern fill groups to a third, which AVX2 computes slower than float32 does.
+TEST_F(Quantize, RunsAsFloat32WhereInt8IsSlower) {
+  const std::vector<std::string> plan = {
+      "plan",  config(),
+      "--set", "quantize={}",
+      "--set", "sparsity={algorithm: static, param_filter: fc2.weight, sparsity: 0.8}"};
+  const auto planned_with = [&](const char* set) {
+    return run_lacuna(plan, {.in_child = [=] { ::setenv("LACUNA_INSTRUCTION_SET", set, 1); }}).out;
+  };
+  const std::string slow = planned_with("avx2");
+  EXPECT_THAT(slow, HasSubstr("fc2.weight runs as float32 csr of the int8 values: int8 with "));
+  EXPECT_THAT(slow, HasSubstr("would be slower; train with pattern {type: block"));
+  if (int8_kernels_name().ends_with("vnni")) {
+    EXPECT_THAT(run_lacuna(plan).out, HasSubstr("fc2.weight runs as int8 1x4 "));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace lacuna
