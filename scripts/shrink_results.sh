@@ -8,8 +8,8 @@
 #
 # Variables, with their defaults:
 # SHRINK_MODELS "resnet20 wrn16_2 bert", SHRINK_SEEDS "0 1 2", SHRINK_PARTS "0.5 0.3" (of the FLOPs)
-# SHRINK_METHODS "magnitude saliency error": methods of `lacuna shrink`; "structured": units are masked while the dense
-#   network trains for the epochs of both, and then removed
+# SHRINK_METHODS "magnitude saliency error": methods of `lacuna shrink`; structured: units are masked in the first half of
+#   a training as long as the dense network's, then removed, and the network is fine-tuned like the others
 # SHRINK_ROUND_TO auto: multiple of channels and neurons; 1: counts are not rounded
 # SHRINK_EPOCHS 30, for bert 10: epochs of the dense network
 # SHRINK_TUNING 10, for bert 3: epochs of fine-tuning
@@ -83,9 +83,9 @@ arguments() { # MODEL
 tuning() { # MODEL SEED
   echo "$(length "$1" "$(tuning_epochs "$1")" "$tuning_rate") $([ "$1" = bert ] && echo "--set optimizer.warmup=0") $(teacher "$1" "$2")"
 }
-# Of a training step of one thread.
+# Of a training step of one thread, without a teacher.
 milliseconds() { # RUN [ASSIGNMENT]
-  "$program" plan "$1/config.yaml" ${2:+--set "$2"} --threads 1 --json 2> /dev/null |
+  "$program" plan "$1/config.yaml" --set loss=cross_entropy ${2:+--set "$2"} --threads 1 --json 2> /dev/null |
     python3 -c 'import json, sys; print("%.1f" % (1000 * json.load(sys.stdin)["time"]["step_seconds"]))'
 }
 is_at_most() { # NUMBER LIMIT
@@ -126,34 +126,25 @@ dense_commands() {
     once "$folder" "'$program' train $(arguments "$model") $(length "$model" "$(epochs "$model")") --seed $seed --threads 1 --run-dir '$folder'"
   done; done
 }
-# Shrinks a run and trains it on, or begins again from the shrunk run.
-shrink_and_train() { # RUN FOLDER ARGUMENTS of `lacuna shrink`
-  once "$2" "'$program' shrink '$1' $3 --threads 1 --run-dir '$2' > '$2.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$2'"
-}
 # The folder of a shrunk network, without the seed.
 shrunk() { # MODEL METHOD PART
-  [ "$2" = structured ] && echo "$results/shrink-$1-structured$rounded-$3-small-" ||
-    echo "$results/shrink-$1-$2$rounded$tuned-$3-"
-}
-shrink_commands() {
-  for model in $models; do for seed in $seeds; do for part in $parts; do for method in $methods; do
-    [ "$method" = structured ] && continue
-    shrink_and_train "$results/shrink-$model-dense-$seed" "$(shrunk "$model" "$method" "$part")$seed" \
-      "--method $method --to flops=$part --round-to $round_to $(tuning "$model" "$seed")"
-  done; done; done; done
+  echo "$results/shrink-$1-$2$rounded$tuned-$3-"
 }
 # Networks whose units are masked in the first half of their training.
 masked_commands() {
+  [[ " $methods " == *" structured "* ]] || return 0
   for model in $models; do for seed in $seeds; do for part in $parts; do
-    local folder=$results/shrink-$model-structured$rounded-$part-$seed
-    once "$folder" "'$program' train $(arguments "$model") $(both "$model") --set 'sparsity={algorithm: structured, to: {flops: $part}, criterion: saliency, round_to: $round_to, update: {freq: 50, stop: 50 %}}' --seed $seed --threads 1 --run-dir '$folder'"
+    local folder=$results/shrink-$model-masked$rounded-$part-$seed
+    once "$folder" "'$program' train $(arguments "$model") $(length "$model" "$(epochs "$model")") --set 'sparsity={algorithm: structured, to: {flops: $part}, criterion: saliency, round_to: $round_to, update: {freq: 2 %, stop: 50 %}}' --seed $seed --threads 1 --run-dir '$folder'"
   done; done; done
 }
-unmasked_commands() {
-  for model in $models; do for seed in $seeds; do for part in $parts; do
-    local folder=$results/shrink-$model-structured$rounded-$part
-    shrink_and_train "$folder-$seed" "$folder-small-$seed" "--method dead --set train.epochs=0"
-  done; done; done
+shrink_commands() {
+  for model in $models; do for seed in $seeds; do for part in $parts; do for method in $methods; do
+    local folder run=$results/shrink-$model-dense-$seed what="--method $method --to flops=$part --round-to $round_to"
+    folder=$(shrunk "$model" "$method" "$part")$seed
+    [ "$method" = structured ] && run=$results/shrink-$model-masked$rounded-$part-$seed what='--method dead'
+    once "$folder" "'$program' shrink '$run' $what $(tuning "$model" "$seed") --threads 1 --run-dir '$folder' > '$folder.txt' && OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder'"
+  done; done; done; done
 }
 # The layers of the first method's network, with the dense network's training and first values of their own.
 scratch_commands() {
@@ -197,11 +188,8 @@ sparse_commands() {
 }
 
 run_all dense_commands
+run_all masked_commands
 run_all shrink_commands
-if [[ " $methods " == *" structured "* ]]; then
-  run_all masked_commands
-  run_all unmasked_commands
-fi
 run_all scratch_commands
 run_all sparse_commands
 
@@ -228,11 +216,7 @@ for model in $models; do
   row 1 'dense' "$results/shrink-$model-dense-" "$dense"
   for part in $parts; do
     for method in $methods; do
-      if [ "$method" = structured ]; then
-        row "$part" "$method${rounded:+, rounded}" "$(shrunk "$model" "$method" "$part")" "$all"
-      else
-        row "$part" "$method${rounded:+, rounded}" "$(shrunk "$model" "$method" "$part")" "$dense+$tuned_for" "$tuned_name"
-      fi
+      row "$part" "$method${rounded:+, rounded}" "$(shrunk "$model" "$method" "$part")" "$dense+$tuned_for" "$tuned_name"
     done
     for kind in $scratch; do
       row "$part" "small dense$sizes, from scratch" "$results/shrink-$model-scratch-$kind$rounded-$part-" \
