@@ -5,7 +5,7 @@ The comparisons are in scripts/equal_time_rows.py. For each one:
 1. The time of a step of every network is measured, one network after the other, in rounds, on one core. The budget of
    seconds divided by it is the network's number of steps, so that nothing depends on how busy the machine is later.
 2. Trials: each side trains with the same number of settings (networks, learning rates, first values, decay) for a tenth of
-   the budget, with seed 0.
+   the budget, unless the row says otherwise, with seed 0.
 3. The best three of a side, at most two of one network, train for the whole budget.
 4. The best of them trains with the other seeds, too. Its mean and range are compared.
 
@@ -137,7 +137,7 @@ class Trainer:
         known = {run[:6]: run for run in read()}
         if key in known:
             return known[key]
-        steps = self.steps(row, name, network, 0.1 if stage == "trial" else 1.0)
+        steps = self.steps(row, name, network, row.trial if stage == "trial" else 1.0)
         every = "null" if stage == "trial" else str(max(1, steps // FULL_EVALUATIONS))
         folder = self.folder / "run"
         command = self.command(row, side, network, settings, steps, folder, seed, [f"train.eval_every={every}"])
