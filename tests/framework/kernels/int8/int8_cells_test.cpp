@@ -220,7 +220,7 @@ TEST(Int8Cells, PairsInputsSoThatLinesNeedNotBeSplit) {
   for (int row = 0; row < 8; ++row) {
     row_begin.push_back(4 * (row + 1));
     for (const uint32_t c : {0, 2, 4, 6}) column.push_back(c);
-    for (const int8_t v : {100, 90, 20, 30}) values.push_back(v);
+    for (const int8_t v : std::initializer_list<int8_t>{100, 90, 20, 30}) values.push_back(v);
   }
   const auto lines = [&] {
     return internal::int8_cells(0, 8, row_begin, column, values, /*splits_words=*/true)
