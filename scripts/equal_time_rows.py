@@ -168,7 +168,12 @@ def gpt_row(name, title, dense, sparse_networks, **more):
     )
 
 
-def bert_row(seconds, dense_lr, sparse_lr, **more):
+BERT_192 = sparse(transformer, 192, unstructured(0.9))
+# Without sparse_mup.
+BERT_RIGL = mask("rigl", "sparsity: 0.8, pattern: {type: block, rows: 1, cols: 4}", "block")
+
+
+def bert_row(seconds, dense_lr, sparse_lr, networks, **more):
     return Row(
         name=f"bert_{seconds}s", title=f"BERT on SST-2, {seconds} s", config="configs/sst2_bert.yaml", data=SST2,
         metric="validation_accuracy", reported="test_accuracy", seconds=seconds, choices=BERT_CHOICES, always=(WARMUP,),
@@ -177,9 +182,7 @@ def bert_row(seconds, dense_lr, sparse_lr, **more):
             "dense": Side(networks={"64": transformer(64), "128": transformer(128)},
                           defaults={"decay": 0.05, "dropout": 0.3},
                           first={"lr": dense_lr}, then={"decay": [0.2], "dropout": [0.1, 0.5]}),
-            "sparse": Side(networks={"128, 80 %": sparse(transformer, 128, unstructured(0.8)),
-                                     "192, 90 %": sparse(transformer, 192, unstructured(0.9))},
-                           defaults={"decay": 0.05, "dropout": 0.3},
+            "sparse": Side(networks=networks, defaults={"decay": 0.05, "dropout": 0.3},
                            first={"lr": sparse_lr}, then={"decay": [0.2], "dropout": [0.1, 0.5]}),
         }, **more)
 
@@ -246,8 +249,10 @@ ROWS = [
              then={"dropout": [0.1, 0.2, 0.3], "decay": [0.3, 1.0]}),
         seconds=120, always=(WARMUP, "data.limit=100000"),
         predicted="sparse by 0.02; width 192 at 90 %"),
-    bert_row(60, dense_lr=[5e-4, 1e-3, 2e-3], sparse_lr=[2.5e-4, 5e-4, 1e-3]),
-    bert_row(20, dense_lr=[5e-4, 1e-3, 2e-3], sparse_lr=[5e-4, 1e-3, 2e-3], trial=1.0,
+    bert_row(60, dense_lr=[5e-4, 1e-3, 2e-3], sparse_lr=[2.5e-4, 5e-4, 1e-3],
+             networks={"128, 80 %": sparse(transformer, 128, unstructured(0.8)), "192, 90 %": BERT_192}),
+    bert_row(20, dense_lr=[2.5e-4, 5e-4, 1e-3], sparse_lr=[2.5e-4, 5e-4, 1e-3], trial=1.0,
+             networks={"128, 80 % by RigL in 1 × 4": transformer(128, BERT_RIGL), "192, 90 %": BERT_192},
              conditions="A trial takes the whole time, because a tenth would be half an epoch."),
     Row(
         name="vit_600s", title="Vision transformer on CIFAR-10, 600 s", config="configs/cifar10_vit.yaml", data=CIFAR10,
