@@ -33,8 +33,7 @@ void take_sections(Config& given, const SourceRun& source,
 
 /// The run's configuration with the sections of the one that was given in their place, but for what
 /// was measured for the run. A distillation without a teacher learns from the run's network.
-/// `command` is for messages. *Errors:* ConfigError without a section
-/// that a run needs.
+/// `command` is for messages. *Errors:* ConfigError without a section that a run needs.
 Config merge_sections(const SourceRun& source, const Config& given, const std::string& command);
 
 /// The folder is --run-dir's. That a training configuration has another one is logged. *Errors:*

@@ -59,6 +59,15 @@ TEST_F(PruneByOptions, TakesOptionsInThePlaceOfAFile) {
   EXPECT_NEAR(first_row("both").required<double>("sparsity"), 0.25, 0.01);
 }
 
+TEST_F(PruneByOptions, TeachesByTheNetworkThatIsPruned) {
+  ASSERT_EQ(train().code, 0);
+  const Ended taught = prune("taught", {"--sparsity", "0.5", "--set", "loss=distillation"});
+  ASSERT_EQ(taught.code, 0) << taught.err;
+  const Config loss = load_yaml(run_dir("taught") + "/config.yaml").at("loss");
+  EXPECT_EQ(loss.required<std::string>("teacher"), checkpoint(18));
+  EXPECT_EQ(run_lacuna({"train", "--resume", "--run-dir", run_dir("taught"), "--quiet"}).code, 0);
+}
+
 TEST_F(PruneByOptions, NeedsAFileOrASparsity) {
   ASSERT_EQ(train().code, 0);
   const auto refused = [&](const std::vector<std::string>& options, const std::string& message) {
