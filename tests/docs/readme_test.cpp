@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -64,7 +65,7 @@ std::vector<std::string> links(const std::string& line) {
   return targets;
 }
 
-TEST(Documents, LinkToFilesThatExist) {
+std::vector<std::string> all_documents() {
   std::vector<std::string> documents = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md",
                                         "SECURITY.md"};
   const fs::path docs = documents::source_path("docs");
@@ -73,13 +74,50 @@ TEST(Documents, LinkToFilesThatExist) {
       documents.push_back("docs/" + fs::relative(entry.path(), docs).string());
     }
   }
-  for (const std::string& document : documents) {
+  return documents;
+}
+
+TEST(Documents, LinkToFilesThatExist) {
+  for (const std::string& document : all_documents()) {
     const fs::path folder = fs::path(documents::source_path(document)).parent_path();
     for (const std::string& line : documents::read_lines(document)) {
       for (const std::string& target : links(line)) {
         const std::string file = target.substr(0, target.find('#'));
         EXPECT_TRUE(fs::exists(folder / file)) << document << " links to " << target;
       }
+    }
+  }
+}
+
+// The text of a line without its code; the last code may lack its end.
+std::string without_code(const std::string& line) {
+  std::string text;
+  bool is_code = false;
+  for (const char c : line) {
+    if (c == '`') is_code = !is_code;
+    if (!is_code && c != '`') text += c;
+  }
+  return text;
+}
+
+// The site's generator loses the rest of a paragraph otherwise.
+TEST(Documents, EndCodeAndLinksOnTheLineWhereTheyBegin) {
+  for (const std::string& document : all_documents()) {
+    bool is_block = false, is_open = false;  // a bracket of the line before
+    int number = 0;
+    for (const std::string& line : documents::read_lines(document)) {
+      ++number;
+      const std::string begin = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+      const bool is_fence = begin.starts_with("```");
+      if (is_fence) is_block = !is_block;
+      if (is_block || is_fence || begin.starts_with('|') || line.starts_with("    ")) continue;
+      EXPECT_EQ(std::ranges::count(line, '`') % 2, 0) << document << ":" << number << ": " << line;
+      const std::string text = without_code(line);
+      const size_t open = text.rfind('['), target = text.rfind("](");
+      const bool ends_link = is_open && text.substr(0, text.find('[')).find("](") != text.npos;
+      const bool is_cut = target != text.npos && text.find(')', target) == text.npos;
+      EXPECT_FALSE(ends_link || is_cut) << document << ":" << number << ": " << line;
+      is_open = open != text.npos && text.find(']', open) == text.npos;
     }
   }
 }
