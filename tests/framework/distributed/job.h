@@ -18,6 +18,7 @@
 
 #include "framework/program/runs.h"
 #include "paths.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 
@@ -25,7 +26,10 @@ namespace lacuna {
 /// one thread each that take turns where they are more than cores.
 inline Ended run_starter(const char* program, std::vector<std::string> words,
                          ProcessOptions options) {
-  options.in_child = [program, words] {
+  // A folder of each job's own: two that make the one of all jobs at the same moment may fail.
+  const TemporaryFolder session;
+  options.in_child = [program, words, folder = session.path()] {
+    ::setenv("OMPI_MCA_orte_tmpdir_base", folder.c_str(), 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     // Without a look for networks that are not there, for a fifth of a second in each process.
