@@ -1,5 +1,6 @@
 """Training within a process: interrupted, next to other threads, one at a time, without growth."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -85,7 +86,14 @@ def resident_bytes():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def forgo_huge_pages():
+    """Else the system may join pages of the heap meanwhile, and more of them become resident."""
+    PR_SET_THP_DISABLE = 41
+    ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+
+
 def test_a_thousand_runs_are_opened_and_let_go_without_growth(tiny):
+    forgo_huge_pages()
     x = numpy.zeros((4, *lc.load(tiny).example_shape), numpy.uint8)
 
     def use(times):
