@@ -9,7 +9,7 @@ if(LACUNA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # By default g++ looks for garbage from 128 MB on, which a room exceeds: 5 % of the time, to save a
   # fifth of at most 1 GB.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
-  # Classes in the anonymous namespace of a source that is included.
+  # Included sources have classes in their anonymous namespaces.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 # LACUNA_KERNELS=machine compiles the kernels for the best instruction set of this machine alone, and

@@ -64,8 +64,8 @@ target_compile_options(lacuna_precompiled_light PRIVATE ${light_optimization})
 set(kernel_headers ${PROJECT_SOURCE_DIR}/cmake/precompiled_kernels.hpp ${lacuna_highway_headers})
 lacuna_precompiled(lacuna_precompiled_kernels ON "${kernel_headers}" lacuna_fmt lacuna_highway)
 
-# Sources that the build writes. A target of their own, because every source of a target waits for all
-# that is made for it.
+# Generated sources have their own target, because every source of a target waits for all files that are
+# generated for that target.
 add_library(lacuna_made OBJECT)
 target_link_libraries(lacuna_made PRIVATE lacuna_warnings PUBLIC lacuna_flags)
 

@@ -272,7 +272,7 @@ ROWS = [
     resnet_row("resnet_900s", "ResNet-20 on CIFAR-10, 900 s",
                {"width 16": resnet(16)}, {"width 32, 95 %": sparse(resnet, 32, unstructured(0.95, more=RESNET_FILTER))},
                seconds=900, goal=-1.0, predicted="dense by 1 point"),
-    # After the 60 s, where the largest decays were best, and the default first values lost on both sides.
+    # In 60 s, the largest decays were best, and the default initial values lost on both sides.
     mlp_row(300, crop=True, dense_then={"decay": [0.1, 0.3, 1.0]}, sparse_then={"lr": [5e-4], "decay": [0.1, 0.3]}),
     gpt_row(
         "gpt_600s", "GPT on Tiny Shakespeare, 600 s",

@@ -89,7 +89,7 @@ TEST(Documents, LinkToFilesThatExist) {
   }
 }
 
-// The text of a line without its code; the last code may lack its end.
+// The text of a line without its code spans, of which the last may be unclosed.
 std::string without_code(const std::string& line) {
   std::string text;
   bool is_code = false;
@@ -100,7 +100,7 @@ std::string without_code(const std::string& line) {
   return text;
 }
 
-// The site's generator loses the rest of a paragraph otherwise.
+// Otherwise the generator of the site drops the rest of the paragraph.
 TEST(Documents, EndCodeAndLinksOnTheLineWhereTheyBegin) {
   for (const std::string& document : all_documents()) {
     bool is_block = false, is_open = false;  // a bracket of the line before

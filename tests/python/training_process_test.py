@@ -87,7 +87,7 @@ def resident_bytes():
 
 
 def forgo_huge_pages():
-    """Else the system may join pages of the heap meanwhile, and more of them become resident."""
+    """Otherwise the kernel may merge pages of the heap into huge pages, and more memory is resident."""
     PR_SET_THP_DISABLE = 41
     ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 

@@ -126,7 +126,7 @@ TEST(Rooms, ThatAreCompiledTogetherExist) {
   for (const auto& [room, line] : line_of) EXPECT_TRUE(rooms.contains(room)) << room;
 }
 
-// In a source that includes others, what stands in their anonymous namespaces stands together.
+// Sources that are compiled as one share an anonymous namespace.
 TEST(Rooms, HaveDifferentNamesInTheirAnonymousNamespaces) {
   const auto rooms = rooms_by_path();
   const auto line_of = rooms_compiled_together();

@@ -43,7 +43,7 @@ int64_t int8_slab_bytes(int64_t batch, int64_t features);
 /// Rows of a matrix that follow each other, a multiple of four but for the last ones.
 struct Int8Block {
   int64_t first_row = 0, rows = 0;
-  Int8Cells cells = {};               ///< of the forms of cells
+  Int8Cells cells = {};               ///< of the forms Cells and GatheredCells
   CsrStream stream = {};              ///< of Groups: columns are quads, rows from 0
   Array<int32_t> words = {};          ///< four weights each, in stream order
   std::vector<uint32_t> absent = {};  ///< rows without a group in the last tile
@@ -57,7 +57,7 @@ struct Int8Matrix {
   Int8Form form = Int8Form::Groups;
   bool fits_pairs = false;  ///< words are split where 16 bits need it (Int8Kernels::splits_words)
   std::vector<Int8Block> blocks = {};
-  Int8Floats floats = {};              ///< of the form Floats, for all rows
+  Int8Floats floats = {};              ///< of the form Floats: the whole weight
   std::vector<int32_t> row_sums = {};  ///< Σ w of each row
 
   int64_t bytes() const;  ///< of words, index and sums

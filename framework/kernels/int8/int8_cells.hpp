@@ -29,7 +29,7 @@ enum class Int8Form {
   Groups,         ///< each row has its own groups of 1 × 4
   Cells,          ///< four rows share lines, which are quads
   GatheredCells,  ///< four rows share lines, some of which are gathered
-  Floats          ///< float32 csr of integers (int8_floats.hpp), to the same bits
+  Floats          ///< float32 csr of the integers (int8_floats.hpp); the results are the same
 };
 
 /// The fastest form for a weight with these positions, which depends on the kernels in use: Floats

@@ -1,10 +1,10 @@
-// Int8 weights that run as float32: integers in floats, for kernels that are slower than float32
-// with the weight's positions.
+// Int8 weights that are computed in float32, where the int8 kernels would be slower. The floats
+// hold the integers of int8.
 //
 // Products of a byte less 128 with a weight are integers of at most 2¹⁴. Sums of up to 1024 of them
 // are integers of at most 2²⁴, which float32 represents exactly, and so are all their partial sums.
-// So the product of sparse float32 gives the sums of int8 to the bit, in any order and on any
-// instruction set.
+// So the sparse float32 product gives exactly the sums of int8, in any order and on any instruction
+// set.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Int8Matrix;
 /// The most nonzeros of a row whose sums float32 represents.
 inline constexpr int64_t kMostInt8Floats = 1024;
 
-/// The weight: a stream of its nonzeros, and these as floats.
+/// The weight: a stream of its nonzeros, and their values as floats.
 struct Int8Floats {
   CsrStream stream = {};
   Array<float> values = {};

@@ -48,7 +48,7 @@ void place_groups(const Int8Block& block, PlacedWords& placed) {
   }
 }
 
-// Another form as groups of 1 × 4.
+// The words of a weight of another form, which is converted to groups of 1 × 4.
 void place_groups(internal::Int8Groups groups, bool fits_pairs, PlacedWords& placed) {
   if (fits_pairs) groups = internal::split_int8_groups(groups);
   for (size_t row = 0; row + 1 < groups.row_begin.size(); ++row) {

@@ -27,7 +27,7 @@ void take_train(Config& config, const Config& given) {
   for (const auto& [key, value] : given.entries()) train.set(key, value);
 }
 
-// A teacher that is not named is the run's own network.
+// The default teacher is the run's own network.
 void complete_teacher(Config& config, const SourceRun& source) {
   if (!source.config) return;
   Config loss = config.get("loss");

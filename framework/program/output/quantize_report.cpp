@@ -41,7 +41,7 @@ Int8Form form_of(const Pattern& pattern) {
                    positions.column());
 }
 
-// The kernel of a product, as users read it.
+// The name of a product's kernel in the output.
 std::string kernel_name(Int8Form form) {
   switch (form) {
     case Int8Form::Groups:

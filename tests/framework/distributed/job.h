@@ -26,7 +26,8 @@ namespace lacuna {
 /// one thread each that take turns where they are more than cores.
 inline Ended run_starter(const char* program, std::vector<std::string> words,
                          ProcessOptions options) {
-  // A folder of each job's own: two that make the one of all jobs at the same moment may fail.
+  // Each job has its own session folder: two that create the shared one at the same moment may
+  // fail.
   const TemporaryFolder session;
   options.in_child = [program, words, folder = session.path()] {
     ::setenv("OMPI_MCA_orte_tmpdir_base", folder.c_str(), 1);

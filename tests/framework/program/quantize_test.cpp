@@ -238,7 +238,8 @@ TEST_F(Quantize, SaysThatUngroupedPatternsLeaveGroupsHalfFull) {
 }
 
 #ifndef LACUNA_ONE_INSTRUCTION_SET
-// Weights without a pattern fill groups to a third, which AVX2 computes slower than float32 does.
+// Weights without a pattern fill a third of their groups; AVX2 is then slower in int8 than in
+// float32.
 TEST_F(Quantize, RunsAsFloat32WhereInt8IsSlower) {
   const std::vector<std::string> plan = {
       "plan",  config(),

@@ -211,7 +211,7 @@ TEST_F(Shrink, LearnsFromTheNetworkItWasMadeFrom) {
   }
 }
 
-// The blocks of docs/guides/shrinking.md, as they are but for the length of the training.
+// The blocks of docs/guides/shrinking.md, unchanged except for the length of the training.
 TEST_F(Shrink, RunsTheConfigurationsOfItsGuide) {
   std::filesystem::create_directory(run_dir("runs"));
   ASSERT_EQ(train({}, "runs/dense").code, 0);

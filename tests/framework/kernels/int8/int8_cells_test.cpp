@@ -1,5 +1,5 @@
-// Int8 weights whose rows share their inputs, stored in cells of four rows, and weights that run as
-// float32: to the same bits.
+// Int8 weights whose rows share inputs, stored in cells of four rows, and weights that are computed
+// in float32: the results are the same to the bit.
 #include "lacuna/framework/kernels/int8/int8_cells.hpp"
 
 #include <gtest/gtest.h>
@@ -166,7 +166,7 @@ TEST(Int8Form, IsFloat32WhereInt8IsSlower) {
   EXPECT_EQ(form_by(half_full, false, 2.2), Int8Form::Floats);
 }
 
-// Float32 represents sums of 1024 products, but perhaps not of more.
+// Float32 represents every sum of 1024 products exactly, but not of more.
 TEST(Int8Form, IsNotFloat32ForLongRows) {
   const auto form_of_row = [](int64_t nonzeros) {
     const PatternProblem p({"dense", 1, nonzeros, 1, 1, 1, 1, Int8Form::Groups}, 1);
@@ -212,7 +212,7 @@ TEST(Int8Floats, HoldTheLargestSumsExactly) {
   }
 }
 
-// Pairs of a gathered line that overflow 16 bits as they come, and not in another order.
+// Pairs of a gathered line overflow 16 bits in the given order, but not in another.
 TEST(Int8Cells, PairsInputsSoThatLinesNeedNotBeSplit) {
   std::vector<int64_t> row_begin = {0};
   std::vector<uint32_t> column;
