@@ -321,10 +321,8 @@ int main(int count, char** arguments) {
   }
   fmt::print(
       "\npattern                     csr    float as-float      1x4     int8 dense-i8  /float   "
-      "/1x4 "
-      "/dense "
-      " "
-      "1x4 bytes   bytes\n");
+      "/1x4"
+      " /dense  1x4 bytes   bytes\n");
   using lacuna::PatternShape;
   const auto pattern = [&](const PatternShape& shape, double sparsity) {
     return lacuna::bench::compare_pattern(size, shape, 1.0 - sparsity);

@@ -14,6 +14,7 @@ Shape image_shape(const Shape& shape);
 
 /// Examples in a slab of images: 16 floats are one cache line, one AVX-512 vector.
 inline constexpr int64_t kImageSlabWidth = 16;
+inline constexpr int64_t kImageLineBytes = kImageSlabWidth * static_cast<int64_t>(sizeof(float));
 
 /// [batch/16][channels][height + 1][width + 1][16]: a pixel of 16 examples is a line of 64 bytes,
 /// and a neighbouring pixel is a line at a fixed distance, so that a convolution is a linear

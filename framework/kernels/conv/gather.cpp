@@ -158,7 +158,7 @@ void gather_steps(const TapStream& stream, const float* values, const float* fro
     const int64_t first = row * run.from_row_lines + column * kFromStep;
     const bool ends_rows = run.ends_rows && column + kColumns == run.width;
     Ahead<kRows, kColumns, kFromStep, kToStep> ahead(stream, run, place, from, to);
-    GatherRun group{.from_row = run.from_row_lines * kLineBytes,
+    GatherRun group{.from_row = run.from_row_lines * kImageLineBytes,
                     .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
                     .to_row = run.to_row_lines * kImageSlabWidth,
                     .to_plane = run.to_plane_lines * kImageSlabWidth,

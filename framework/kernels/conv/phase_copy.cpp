@@ -8,8 +8,6 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kBytesOfLine = kImageSlabWidth * sizeof(float);
-
 // Pixels of a phase that lie in an image.
 int64_t pixels_of(int64_t size, int64_t first, int64_t stride) {
   return first >= size ? 0 : (size - first - 1) / stride + 1;
@@ -31,10 +29,10 @@ void split_phases(const Planes& image, int64_t channels, Extent stride,
   const auto count = static_cast<int64_t>(phases.size());
   const int64_t lines = into.slab_lines(channels * count);
   if (border == nullptr) {
-    std::memset(planes, 0, static_cast<size_t>(lines) * kBytesOfLine);
+    std::memset(planes, 0, static_cast<size_t>(lines * kImageLineBytes));
   } else {
     for (int64_t i = 0; i < lines; ++i) {
-      std::memcpy(planes + i * kImageSlabWidth, border, kBytesOfLine);
+      std::memcpy(planes + i * kImageSlabWidth, border, kImageLineBytes);
     }
   }
   for (int64_t channel = 0; channel < channels; ++channel) {
@@ -48,7 +46,7 @@ void split_phases(const Planes& image, int64_t channels, Extent stride,
         float* to = line(planes, into, channel * count + p, row);
         for (int64_t column = 0; column < columns; ++column) {
           std::memcpy(to + column * kImageSlabWidth, from + column * stride.width * kImageSlabWidth,
-                      kBytesOfLine);
+                      kImageLineBytes);
         }
       }
     }
@@ -63,7 +61,7 @@ void join_phases(const Planes& image, int64_t channels, Extent stride,
   for (int64_t channel = 0; channel < channels; ++channel) {
     for (int64_t row = 0; row < image.height && !is_whole; ++row) {
       std::memset(line(slab, image, channel, row), 0,
-                  static_cast<size_t>(image.width) * kBytesOfLine);
+                  static_cast<size_t>(image.width * kImageLineBytes));
     }
     for (int64_t p = 0; p < count; ++p) {
       const PixelPhase& phase = phases[static_cast<size_t>(p)];
@@ -75,7 +73,7 @@ void join_phases(const Planes& image, int64_t channels, Extent stride,
                     phase.column * kImageSlabWidth;
         for (int64_t column = 0; column < columns; ++column) {
           std::memcpy(to + column * stride.width * kImageSlabWidth,
-                      source + column * kImageSlabWidth, kBytesOfLine);
+                      source + column * kImageSlabWidth, kImageLineBytes);
         }
       }
     }

@@ -18,7 +18,6 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kPixelsOfTask = 42 * 8, kGradientTasks = 16;
-constexpr int64_t kBytesPerLine = kImageSlabWidth * static_cast<int64_t>(sizeof(float));
 
 // Lines of a source plane that a tile of outputs, `step` apart in the source, reads.
 int64_t lines_read(const Window& w, Extent step, TileSize tile) {
@@ -31,7 +30,7 @@ int64_t lines_read(const Window& w, Extent step, TileSize tile) {
 // at a time is faster, because it is read in the order of memory.
 int most_tile_rows(const Window& w, int64_t source_planes) {
   constexpr int64_t kBytes = 96 * 1024;
-  const bool is_bound = source_planes * lines_read(w, {1, 1}, {1, 8}) * kBytesPerLine > kBytes;
+  const bool is_bound = source_planes * lines_read(w, {1, 1}, {1, 8}) * kImageLineBytes > kBytes;
   return w.kernel.height > 1 && is_bound ? 2 : 1;
 }
 
@@ -41,7 +40,7 @@ int64_t tile_planes(const Window& w, Extent step, Extent output, int64_t planes,
                     int64_t nnz) {
   constexpr double kNonzeros = 15.0;
   const TileSize tile = gather_tile(output, most_tile_rows(w, planes));
-  const int64_t cache_lines = first_level_bytes() / kBytesPerLine * 5 / 6;
+  const int64_t cache_lines = first_level_bytes() / kImageLineBytes * 5 / 6;
   const int64_t in_cache = std::max<int64_t>(1, cache_lines / lines_read(w, step, tile));
   const double per_plane =
       static_cast<double>(nnz) / static_cast<double>(std::max<int64_t>(1, rows * planes));

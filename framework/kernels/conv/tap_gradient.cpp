@@ -128,7 +128,7 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
         if (at.length == 0 && (!is_first || lanes == nullptr)) continue;
         gradient_group<decltype(rows)::value, decltype(columns)::value, kStep>(
             {.x = reinterpret_cast<const char*>(first),
-             .x_row = run.from_row_lines * kLineBytes,
+             .x_row = run.from_row_lines * kImageLineBytes,
              .dy = dy + (row * run.to_row_lines + column) * kImageSlabWidth,
              .dy_row = run.to_row_lines * kImageSlabWidth,
              .dy_plane = run.to_plane_lines * kImageSlabWidth,

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lacuna/framework/core/image_slabs.hpp"
+
 namespace lacuna {
-namespace {
-
-constexpr int64_t kPlaneLineBytes = 64;
-
-}  // namespace
 
 int64_t TapStream::bytes() const {
   return static_cast<int64_t>(tiles.size() * sizeof(TapTile) + groups.size() * sizeof(TapGroup) +
@@ -63,7 +60,7 @@ TapStream make_tap_stream(const TapList& taps, int64_t rows, int64_t planes, int
   taps([&](const Tap& tap) {
     const auto at = static_cast<size_t>(next[cell(tap)]++);
     const int64_t lines = tap.plane % tile_planes * plane_lines + tap.line;
-    stream.offsets[at] = static_cast<int32_t>(lines * kPlaneLineBytes);
+    stream.offsets[at] = static_cast<int32_t>(lines * kImageLineBytes);
     stream.source[at] = tap.element;
   });
   return stream;

@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/activation_reference.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/activation.cpp"
@@ -171,8 +172,6 @@ HWY_EXPORT(activate_gradient_range);
 HWY_EXPORT(leaky_relu_range);
 HWY_EXPORT(leaky_relu_gradient_range);
 
-constexpr int64_t kActivationGrain = 1 << 14;
-
 void require_same(size_t a, size_t b) {
   if (a != b) {
     throw ShapeError(fmt::format("an activation on arrays of {} and {} elements", a, b));
@@ -185,7 +184,7 @@ void activate(Activation kind, std::span<const float> x, std::span<float> y) {
   require_same(x.size(), y.size());
   const auto range =
       use_reference_kernels() ? reference::activate<float> : HWY_DYNAMIC_DISPATCH(activate_range);
-  parallel_for(static_cast<int64_t>(y.size()), kActivationGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(y.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(kind, x.data() + begin, y.data() + begin, end - begin);
   });
 }
@@ -196,7 +195,7 @@ void activate_gradient(Activation kind, std::span<const float> saved, std::span<
   require_same(dy.size(), dx.size());
   const auto range = use_reference_kernels() ? reference::activate_gradient<float>
                                              : HWY_DYNAMIC_DISPATCH(activate_gradient_range);
-  parallel_for(static_cast<int64_t>(dx.size()), kActivationGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(dx.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(kind, saved.data() + begin, dy.data() + begin, dx.data() + begin, end - begin);
   });
 }
@@ -205,7 +204,7 @@ void leaky_relu(float slope, std::span<const float> x, std::span<float> y) {
   require_same(x.size(), y.size());
   const auto range = use_reference_kernels() ? reference::leaky_relu<float>
                                              : HWY_DYNAMIC_DISPATCH(leaky_relu_range);
-  parallel_for(static_cast<int64_t>(y.size()), kActivationGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(y.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(slope, x.data() + begin, y.data() + begin, end - begin);
   });
 }
@@ -216,7 +215,7 @@ void leaky_relu_gradient(float slope, std::span<const float> output, std::span<c
   require_same(dy.size(), dx.size());
   const auto range = use_reference_kernels() ? reference::leaky_relu_gradient<float>
                                              : HWY_DYNAMIC_DISPATCH(leaky_relu_gradient_range);
-  parallel_for(static_cast<int64_t>(dx.size()), kActivationGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(dx.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(slope, output.data() + begin, dy.data() + begin, dx.data() + begin, end - begin);
   });
 }

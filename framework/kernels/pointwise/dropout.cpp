@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/dropout_reference.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/dropout.cpp"
@@ -151,7 +152,7 @@ struct Rows {
   template <class Function>
   void for_each_part(Function function) const {
     const int64_t parts = (features + kDropoutTask - 1) / kDropoutTask;
-    const int64_t grain = std::max<int64_t>(1, kDropoutTask / std::max<int64_t>(1, features));
+    const int64_t grain = rows_per_task(features, kDropoutTask);
     parallel_for(rows * parts, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t column = i % parts * kDropoutTask;

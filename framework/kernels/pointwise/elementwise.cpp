@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/elementwise_reference.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/elementwise.cpp"
@@ -48,8 +49,6 @@ namespace {
 
 HWY_EXPORT(arithmetic_range);
 
-constexpr int64_t kElementwiseGrain = 1 << 14;
-
 void run(Arithmetic operation, float factor, std::span<const float> a, std::span<const float> b,
          std::span<float> y) {
   if (a.size() != y.size() || b.size() != y.size()) {
@@ -58,7 +57,7 @@ void run(Arithmetic operation, float factor, std::span<const float> a, std::span
   }
   const auto range = use_reference_kernels() ? reference::arithmetic<float>
                                              : HWY_DYNAMIC_DISPATCH(arithmetic_range);
-  parallel_for(static_cast<int64_t>(y.size()), kElementwiseGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(y.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(operation, factor, a.data() + begin, b.data() + begin, y.data() + begin, end - begin);
   });
 }

@@ -9,6 +9,7 @@
 // element's value does not depend on its place, and compressed and dense layouts train to the
 // same bits.
 #include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/optimizer_update.cpp"
@@ -139,7 +140,6 @@ HWY_EXPORT(sgd_range);
 HWY_EXPORT(adam_range);
 
 // 64 KiB per array: the parts of four arrays fit the L2 cache of one core.
-constexpr int64_t kUpdateGrain = 1 << 14;
 
 // Elements [begin, end) of an array that a rule may not use.
 template <class T>
@@ -169,9 +169,10 @@ void sgd_update(const SgdCoefficients& coefficients, std::span<float> values,
   auto* const run =
       use_reference_kernels() ? &sgd_range_reference : HWY_DYNAMIC_DISPATCH(sgd_range);
   const UpdateArrays arrays{values.data(), gradient.data(), buffer.data(), nullptr};
-  parallel_for(static_cast<int64_t>(values.size()), kUpdateGrain, [&](int64_t begin, int64_t end) {
-    run(coefficients, arrays, static_cast<size_t>(begin), static_cast<size_t>(end));
-  });
+  parallel_for(static_cast<int64_t>(values.size()), kElementsPerTask,
+               [&](int64_t begin, int64_t end) {
+                 run(coefficients, arrays, static_cast<size_t>(begin), static_cast<size_t>(end));
+               });
 }
 
 void adam_update(const AdamCoefficients& coefficients, std::span<float> values,
@@ -180,9 +181,10 @@ void adam_update(const AdamCoefficients& coefficients, std::span<float> values,
   auto* const run =
       use_reference_kernels() ? &adam_range_reference : HWY_DYNAMIC_DISPATCH(adam_range);
   const UpdateArrays arrays{values.data(), gradient.data(), exp_avg.data(), exp_avg_sq.data()};
-  parallel_for(static_cast<int64_t>(values.size()), kUpdateGrain, [&](int64_t begin, int64_t end) {
-    run(coefficients, arrays, static_cast<size_t>(begin), static_cast<size_t>(end));
-  });
+  parallel_for(static_cast<int64_t>(values.size()), kElementsPerTask,
+               [&](int64_t begin, int64_t end) {
+                 run(coefficients, arrays, static_cast<size_t>(begin), static_cast<size_t>(end));
+               });
 }
 
 bool keeps_zeros(const SgdCoefficients& c) {
@@ -199,8 +201,9 @@ bool keeps_zeros(const AdamCoefficients& c) {
 
 double sum_of_squares(std::span<const float> values) {
   const auto count = static_cast<int64_t>(values.size());
-  std::vector<double> partial(static_cast<size_t>((count + kUpdateGrain - 1) / kUpdateGrain));
-  parallel_for(count, kUpdateGrain, [&](int64_t begin, int64_t end) {
+  std::vector<double> partial(
+      static_cast<size_t>((count + kElementsPerTask - 1) / kElementsPerTask));
+  parallel_for(count, kElementsPerTask, [&](int64_t begin, int64_t end) {
     // Eight sums hide the latency of an addition and let the compiler use vectors.
     std::array<double, 8> sums{};
     int64_t i = begin;
@@ -214,16 +217,17 @@ double sum_of_squares(std::span<const float> values) {
       const double value = values[static_cast<size_t>(i)];
       sums[0] += value * value;
     }
-    partial[static_cast<size_t>(begin / kUpdateGrain)] =
+    partial[static_cast<size_t>(begin / kElementsPerTask)] =
         std::accumulate(sums.begin(), sums.end(), 0.0);
   });
   return std::accumulate(partial.begin(), partial.end(), 0.0);
 }
 
 void scale(float factor, std::span<float> values) {
-  parallel_for(static_cast<int64_t>(values.size()), kUpdateGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] *= factor;
-  });
+  parallel_for(static_cast<int64_t>(values.size()), kElementsPerTask,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] *= factor;
+               });
 }
 
 }  // namespace lacuna

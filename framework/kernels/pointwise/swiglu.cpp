@@ -7,6 +7,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/swiglu_reference.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/swiglu.cpp"
@@ -48,20 +49,17 @@ namespace {
 HWY_EXPORT(swiglu_range);
 HWY_EXPORT(swiglu_gradient_range);
 
-constexpr int64_t kSwigluTask = 1 << 14;
-
-// Calls body(row, begin, end) for parts of rows of about kSwigluTask elements or whole rows.
+// Calls body(row, begin, end) for parts of rows of about kElementsPerTask elements or whole rows.
 template <class Body>
 void for_each_part(int64_t rows, int64_t count, const Body& body) {
   if (count == 0) return;
-  const int64_t parts = (count + kSwigluTask - 1) / kSwigluTask;
-  parallel_for(rows * parts, std::max<int64_t>(1, kSwigluTask / count),
-               [&](int64_t first, int64_t last) {
-                 for (int64_t i = first; i < last; ++i) {
-                   const int64_t begin = i % parts * kSwigluTask;
-                   body(i / parts, begin, std::min(count, begin + kSwigluTask));
-                 }
-               });
+  const int64_t parts = (count + kElementsPerTask - 1) / kElementsPerTask;
+  parallel_for(rows * parts, rows_per_task(count), [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t begin = i % parts * kElementsPerTask;
+      body(i / parts, begin, std::min(count, begin + kElementsPerTask));
+    }
+  });
 }
 
 }  // namespace

@@ -11,11 +11,10 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/reduce.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 namespace lacuna {
 namespace {
-
-constexpr int64_t kBroadcastTask = 1 << 14;
 
 using Strides = std::array<int64_t, Shape::kMaxRank>;
 
@@ -89,8 +88,7 @@ Tensor sum_general(const Tensor& x, const Shape& shape) {
   Tensor sums = Tensor::empty(shape);
   float* out = sums.mutable_data();
   const float* in = x.data();
-  const int64_t grain =
-      std::max<int64_t>(1, kBroadcastTask * shape.numel() / std::max<int64_t>(1, wide.numel()));
+  const int64_t grain = rows_per_task(wide.numel(), kElementsPerTask * shape.numel());
   parallel_for(shape.numel(), grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t base = 0, rest = i;
@@ -128,7 +126,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   const bool is_repeated = x.shape().features() == 1;
   Tensor wide = Tensor::empty(shape);
   float* out = wide.mutable_data();
-  const int64_t grain = std::max<int64_t>(1, kBroadcastTask / std::max<int64_t>(1, columns));
+  const int64_t grain = rows_per_task(columns);
   parallel_for(columns == 0 ? 0 : shape.batch(), grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const float* from = rows.data() + row_offset(row, shape, strides);

@@ -7,7 +7,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
-#include "lacuna/framework/kernels/rowwise/row_tasks.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/embedding.cpp"
@@ -60,7 +60,7 @@ struct PlacesById {
 }  // namespace
 
 void gather_rows(const EmbeddingProblem& p, const float* table, float* y) {
-  parallel_for(p.count, rows_per_task(1 << 14, p.features), [&](int64_t begin, int64_t end) {
+  parallel_for(p.count, rows_per_task(p.features), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       std::copy_n(table + p.ids[i] * p.features, p.features, y + i * p.features);
     }
@@ -70,7 +70,7 @@ void gather_rows(const EmbeddingProblem& p, const float* table, float* y) {
 void add_rows(const EmbeddingProblem& p, const float* dy, Accumulate accumulate, float* gradient) {
   const auto add = use_reference_kernels() ? add_row_reference : HWY_DYNAMIC_DISPATCH(add_row);
   const PlacesById of(p);
-  parallel_for(p.rows, rows_per_task(1 << 14, p.features), [&](int64_t begin, int64_t end) {
+  parallel_for(p.rows, rows_per_task(p.features), [&](int64_t begin, int64_t end) {
     for (int64_t id = begin; id < end; ++id) {
       float* sum = gradient + id * p.features;
       if (accumulate == Accumulate::No) std::fill_n(sum, p.features, 0.0f);

@@ -10,7 +10,7 @@
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/rowwise/block_sum.hpp"
 #include "lacuna/framework/kernels/rowwise/loss_reference.hpp"
-#include "lacuna/framework/kernels/rowwise/row_tasks.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/loss.cpp"
@@ -134,8 +134,6 @@ HWY_EXPORT(binary_cross_entropy_gradient_range);
 HWY_EXPORT(weighted_binary_cross_entropy_range);
 HWY_EXPORT(weighted_binary_cross_entropy_gradient_range);
 
-constexpr int64_t kLossTask = 1 << 14;
-
 double cross_entropy_row_reference(const float* x, int64_t classes, int64_t label,
                                    const reference::ClassShares& shares) {
   return reference::cross_entropy(x, classes, label, shares);
@@ -156,16 +154,17 @@ reference::ClassShares shares_of(const CrossEntropyProblem& p, double weights, i
 double sum_squared_difference(std::span<const float> a, std::span<const float> b) {
   const auto range = use_reference_kernels() ? reference::sum_squared_difference<double, float>
                                              : HWY_DYNAMIC_DISPATCH(squared_difference_range);
-  return sum_blocks(static_cast<int64_t>(a.size()), kLossTask, [&](int64_t begin, int64_t end) {
-    return range(a.data() + begin, b.data() + begin, end - begin);
-  });
+  return sum_blocks(static_cast<int64_t>(a.size()), kElementsPerTask,
+                    [&](int64_t begin, int64_t end) {
+                      return range(a.data() + begin, b.data() + begin, end - begin);
+                    });
 }
 
 void scaled_difference(float factor, std::span<const float> a, std::span<const float> b,
                        std::span<float> y) {
   const auto range = use_reference_kernels() ? reference::scaled_difference<float>
                                              : HWY_DYNAMIC_DISPATCH(scaled_difference_range);
-  parallel_for(static_cast<int64_t>(y.size()), kLossTask, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(y.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(factor, a.data() + begin, b.data() + begin, y.data() + begin, end - begin);
   });
 }
@@ -174,22 +173,21 @@ double cross_entropy(const CrossEntropyProblem& p) {
   const auto row = use_reference_kernels() ? cross_entropy_row_reference
                                            : HWY_DYNAMIC_DISPATCH(cross_entropy_row);
   const double weights = weight_sum(p);
-  return sum_blocks(
-      p.examples, rows_per_task(kLossTask, p.classes), [&](int64_t begin, int64_t end) {
-        double total = 0.0;
-        for (int64_t r = begin; r < end; ++r) {
-          if (p.labels[r] == kIgnoredLabel) continue;
-          total += row(p.logits + r * p.classes, p.classes, p.labels[r], shares_of(p, weights, r));
-        }
-        return total;
-      });
+  return sum_blocks(p.examples, rows_per_task(p.classes), [&](int64_t begin, int64_t end) {
+    double total = 0.0;
+    for (int64_t r = begin; r < end; ++r) {
+      if (p.labels[r] == kIgnoredLabel) continue;
+      total += row(p.logits + r * p.classes, p.classes, p.labels[r], shares_of(p, weights, r));
+    }
+    return total;
+  });
 }
 
 void cross_entropy_gradient(const CrossEntropyProblem& p, float factor, float* dx) {
   const auto row = use_reference_kernels() ? reference::cross_entropy_gradient<float>
                                            : HWY_DYNAMIC_DISPATCH(cross_entropy_gradient_row);
   const double weights = weight_sum(p);
-  parallel_for(p.examples, rows_per_task(kLossTask, p.classes), [&](int64_t begin, int64_t end) {
+  parallel_for(p.examples, rows_per_task(p.classes), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       if (p.labels[r] == kIgnoredLabel) {
         std::fill_n(dx + r * p.classes, p.classes, 0.0f);
@@ -204,7 +202,7 @@ void cross_entropy_gradient(const CrossEntropyProblem& p, float factor, float* d
 double binary_cross_entropy(std::span<const float> logits, std::span<const float> targets) {
   const auto range = use_reference_kernels() ? reference::sum_binary_cross_entropy<double, float>
                                              : HWY_DYNAMIC_DISPATCH(binary_cross_entropy_range);
-  return sum_blocks(static_cast<int64_t>(logits.size()), kLossTask,
+  return sum_blocks(static_cast<int64_t>(logits.size()), kElementsPerTask,
                     [&](int64_t begin, int64_t end) {
                       return range(logits.data() + begin, targets.data() + begin, end - begin);
                     });
@@ -215,7 +213,7 @@ void binary_cross_entropy_gradient(float factor, std::span<const float> logits,
   const auto range = use_reference_kernels()
                          ? reference::binary_cross_entropy_gradient<float>
                          : HWY_DYNAMIC_DISPATCH(binary_cross_entropy_gradient_range);
-  parallel_for(static_cast<int64_t>(dx.size()), kLossTask, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(dx.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(factor, logits.data() + begin, targets.data() + begin, dx.data() + begin, end - begin);
   });
 }
@@ -225,7 +223,7 @@ double binary_cross_entropy(std::span<const float> logits, std::span<const float
   const auto range = use_reference_kernels()
                          ? reference::sum_weighted_binary_cross_entropy<double, float>
                          : HWY_DYNAMIC_DISPATCH(weighted_binary_cross_entropy_range);
-  return sum_blocks(static_cast<int64_t>(logits.size()), kLossTask,
+  return sum_blocks(static_cast<int64_t>(logits.size()), kElementsPerTask,
                     [&](int64_t begin, int64_t end) {
                       return range(logits.data() + begin, targets.data() + begin,
                                    weights.data() + begin, end - begin);
@@ -238,7 +236,7 @@ void binary_cross_entropy_gradient(float factor, std::span<const float> logits,
   const auto range = use_reference_kernels()
                          ? reference::weighted_binary_cross_entropy_gradient<float>
                          : HWY_DYNAMIC_DISPATCH(weighted_binary_cross_entropy_gradient_range);
-  parallel_for(static_cast<int64_t>(dx.size()), kLossTask, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(dx.size()), kElementsPerTask, [&](int64_t begin, int64_t end) {
     range(factor, logits.data() + begin, targets.data() + begin, weights.data() + begin,
           dx.data() + begin, end - begin);
   });

@@ -13,7 +13,7 @@
 #include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
 #include "lacuna/framework/kernels/rowwise/reduce_reference.hpp"
 #include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
-#include "lacuna/framework/kernels/rowwise/row_tasks.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/norm.cpp"
@@ -176,7 +176,7 @@ void layer_norm(const NormShape& shape, double eps, const float* x, const float*
   const auto range = use_reference_kernels() ? reference::layer_norm<float>
                                              : HWY_DYNAMIC_DISPATCH(layer_norm_range);
   const int64_t n = shape.features;
-  parallel_for(shape.rows, rows_per_task(1 << 13, n), [&](int64_t begin, int64_t end) {
+  parallel_for(shape.rows, rows_per_task(n, kElementsPerRowTask), [&](int64_t begin, int64_t end) {
     range({end - begin, n}, eps, x + begin * n, weight, bias, y + begin * n, mean + begin,
           inverse_deviation + begin);
   });
@@ -188,7 +188,7 @@ void layer_norm_of_sum(const NormShape& shape, double eps, const float* x, const
   const auto range = use_reference_kernels() ? layer_norm_of_sum_reference
                                              : HWY_DYNAMIC_DISPATCH(layer_norm_of_sum_range);
   const int64_t n = shape.features;
-  parallel_for(shape.rows, rows_per_task(1 << 13, n), [&](int64_t begin, int64_t end) {
+  parallel_for(shape.rows, rows_per_task(n, kElementsPerRowTask), [&](int64_t begin, int64_t end) {
     const int64_t offset = begin * n;
     range({end - begin, n}, eps, x + offset, added + offset, weight, bias, sum + offset, y + offset,
           mean + begin, inverse_deviation + begin);
@@ -199,7 +199,7 @@ void layer_norm_gradient(const NormShape& shape, const NormGradient& gradient) {
   const auto range = use_reference_kernels() ? layer_norm_gradient_reference
                                              : HWY_DYNAMIC_DISPATCH(layer_norm_gradient_range);
   const int64_t n = shape.features;
-  const int64_t grain = std::max<int64_t>(1, rows_per_task(1 << 13, n) / kNormRows);
+  const int64_t grain = std::max<int64_t>(1, rows_per_task(n, kElementsPerRowTask) / kNormRows);
   parallel_for(norm_row_blocks(shape.rows), grain, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t row = block * kNormRows, offset = row * n;

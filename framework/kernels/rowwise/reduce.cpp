@@ -14,6 +14,7 @@
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/block_sum.hpp"
 #include "lacuna/framework/kernels/rowwise/reduce_reference.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/reduce.cpp"
@@ -117,7 +118,7 @@ void sum_row_blocks(const float* x, int64_t rows, int64_t columns, int64_t row_b
                                              : HWY_DYNAMIC_DISPATCH(sum_columns_range);
   const int64_t column_blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const int64_t task = std::min(rows, kRowBlock) * std::min(columns, kColumnBlock);
-  const int64_t grain = std::max<int64_t>(1, kReduceTask / std::max<int64_t>(1, task));
+  const int64_t grain = rows_per_task(task, kReduceTask);
   parallel_for(row_blocks * column_blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i / column_blocks * kRowBlock, c = i % column_blocks * kColumnBlock;

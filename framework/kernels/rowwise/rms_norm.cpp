@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
-#include "lacuna/framework/kernels/rowwise/row_tasks.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/rms_norm.cpp"
@@ -67,7 +67,7 @@ void rms_norm(const NormShape& shape, double eps, const float* x, const float* w
   const auto range =
       use_reference_kernels() ? reference::rms_norm<float> : HWY_DYNAMIC_DISPATCH(rms_norm_range);
   const int64_t n = shape.features;
-  parallel_for(shape.rows, rows_per_task(1 << 13, n), [&](int64_t begin, int64_t end) {
+  parallel_for(shape.rows, rows_per_task(n, kElementsPerRowTask), [&](int64_t begin, int64_t end) {
     range({end - begin, n}, eps, x + begin * n, weight, y + begin * n, inverse_root + begin);
   });
 }
@@ -77,7 +77,7 @@ void rms_norm_of_sum(const NormShape& shape, double eps, const float* x, const f
   const auto range = use_reference_kernels() ? rms_norm_of_sum_reference
                                              : HWY_DYNAMIC_DISPATCH(rms_norm_of_sum_range);
   const int64_t n = shape.features;
-  parallel_for(shape.rows, rows_per_task(1 << 13, n), [&](int64_t begin, int64_t end) {
+  parallel_for(shape.rows, rows_per_task(n, kElementsPerRowTask), [&](int64_t begin, int64_t end) {
     const int64_t offset = begin * n;
     range({end - begin, n}, eps, x + offset, added + offset, weight, sum + offset, y + offset,
           inverse_root + begin);

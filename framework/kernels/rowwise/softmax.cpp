@@ -8,8 +8,8 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
-#include "lacuna/framework/kernels/rowwise/row_tasks.hpp"
 #include "lacuna/framework/kernels/rowwise/softmax_reference.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/softmax.cpp"
@@ -80,7 +80,7 @@ HWY_EXPORT(softmax_gradient_range);
 void softmax(SoftmaxKind kind, int64_t rows, int64_t features, const float* x, float* y) {
   const auto range =
       use_reference_kernels() ? reference::softmax<float> : HWY_DYNAMIC_DISPATCH(softmax_range);
-  parallel_for(rows, rows_per_task(1 << 13, features), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, rows_per_task(features, kElementsPerRowTask), [&](int64_t begin, int64_t end) {
     range(kind, end - begin, features, x + begin * features, y + begin * features);
   });
 }
@@ -89,7 +89,7 @@ void softmax_gradient(SoftmaxKind kind, int64_t rows, int64_t features, const fl
                       const float* dy, float* dx) {
   const auto range = use_reference_kernels() ? reference::softmax_gradient<float>
                                              : HWY_DYNAMIC_DISPATCH(softmax_gradient_range);
-  parallel_for(rows, rows_per_task(1 << 13, features), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, rows_per_task(features, kElementsPerRowTask), [&](int64_t begin, int64_t end) {
     const int64_t offset = begin * features;
     range(kind, end - begin, features, y + offset, dy + offset, dx + offset);
   });

@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/select/block_scores_reference.hpp"
+#include "lacuna/framework/kernels/task_size.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/select/block_scores.cpp"
@@ -140,7 +141,7 @@ void block_scores(const PatternShape& pattern, const float* weights, int64_t row
   const auto run =
       use_reference_kernels() ? reference::unit_scores : HWY_DYNAMIC_DISPATCH(unit_scores);
   const int64_t height = pattern.unit_rows(), units = columns / pattern.unit_columns();
-  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, height * columns));
+  const int64_t grain = rows_per_task(height * columns, kTask);
   parallel_for(rows / height, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       run(pattern, weights + i * height * columns, columns, units, scores + i * units);

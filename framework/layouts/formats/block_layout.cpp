@@ -24,7 +24,7 @@ namespace {
 // (AMD Zen 4: two examples are 1.6 to 4 times faster, four as fast at 50 % and 1.2 times faster at
 // 90 %). So do a few more if slabs of them would take much memory. Weight gradients gain up to more
 // examples, including their conversion: with eight, they take half of a slab's time.
-constexpr int64_t kVeryFewExamples = 4, kFewExamplesOfBlocks = 8, kManyFeatures = 1 << 20;
+constexpr int64_t kVeryFewExamples = 4, kFewExamplesOfBlocks = 8;
 constexpr int64_t kFewForGradient = 12;
 
 const BlockIndex& block_index_of(const Pattern& pattern) { return pattern.index_as<BlockIndex>(); }

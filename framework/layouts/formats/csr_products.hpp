@@ -12,6 +12,9 @@
 
 namespace lacuna {
 
+/// From this number of features on, slabs of a few examples take too much memory.
+inline constexpr int64_t kManyFeatures = 1 << 20;
+
 /// The storage order in which a stream's products of `batch` examples run; `features` is the larger
 /// side of the weight.
 Order csr_order(int64_t batch, int64_t features);
