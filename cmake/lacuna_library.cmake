@@ -73,10 +73,19 @@ install(FILES ${PROJECT_BINARY_DIR}/lacunaConfig.cmake
 install(EXPORT lacuna_targets NAMESPACE lacuna:: FILE lacunaTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/lacuna COMPONENT development)
 
-# pkg-config: with the static library, `pkg-config --static` names what it stands on.
-set(lacuna_dnnl "")
-if(dnnl_FOUND)
-  set(lacuna_dnnl -ldnnl)
+# pkg-config finds the library from its own file's folder, so that `--prefix` of an installation may differ.
+# With the static library, `pkg-config --static` lists the libraries that it needs; the shared one is linked
+# with them already.
+file(RELATIVE_PATH lacuna_pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" lacuna_pc_prefix "${lacuna_pc_prefix}")
+set(lacuna_pc_requires "")
+set(lacuna_pc_libs "")
+if(NOT BUILD_SHARED_LIBS)
+  set(lacuna_pc_requires "yaml-cpp spdlog fmt hdf5 zlib libpng libjpeg protobuf libhwy")
+  set(lacuna_pc_libs "-lonnx -lonnx_proto${lacuna_image_libraries} -fopenmp -ldl")
+  if(dnnl_FOUND)
+    string(APPEND lacuna_pc_libs " -ldnnl")
+  endif()
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/lacuna.pc.in ${PROJECT_BINARY_DIR}/lacuna.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/lacuna.pc

@@ -9,6 +9,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/avx_vnni.hpp"
+#include "lacuna/framework/kernels/compiled_instruction_sets.hpp"
 #include "lacuna/framework/kernels/float_instruction_set.hpp"
 
 #if LACUNA_HAVE_DNNL
@@ -117,10 +118,23 @@ std::string float_instruction_set() {
   return set == "avx-vnni" ? "avx2" : set;
 }
 
-std::string uncompiled_instruction_set() {
+std::vector<std::string> compiled_instruction_sets() {
+  if (!kOnlySet.empty()) return {std::string(kOnlySet)};
+  std::vector<std::string> names;
   for (const Level& level : levels()) {
-    const int64_t runnable = hwy::SupportedTargets() & level.targets;
-    if (runnable != 0) return (runnable & HWY_TARGETS) == 0 ? level.name : "";
+    if (level.targets == 0 || (HWY_TARGETS & level.targets) != 0) names.push_back(level.name);
+  }
+  return names;
+}
+
+std::string uncompiled_instruction_set() {
+  return uncompiled_instruction_set(hwy::SupportedTargets(), HWY_TARGETS);
+}
+
+std::string uncompiled_instruction_set(int64_t supported, int64_t compiled) {
+  for (const Level& level : levels()) {
+    const int64_t runnable = supported & level.targets;
+    if (runnable != 0) return (runnable & compiled) == 0 ? level.name : "";
   }
   return "";
 }

@@ -1,4 +1,6 @@
 // `lacuna inspect`, `lacuna list` and `lacuna info`: looking without training.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +16,7 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/distributed/communicator.h"
+#include "lacuna/framework/kernels/compiled_instruction_sets.hpp"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/layouts/layout_registry.h"
@@ -265,10 +268,12 @@ int run_list(const std::string& what) {
 }
 
 int run_info(bool json) {
+  const std::vector<std::string> compiled = compiled_instruction_sets();
   const Config info = Config::map({{"version", kVersion},
                                    {"arithmetic_revision", kArithmeticRevision},
                                    {"threads", num_threads()},
                                    {"instruction_set", active_instruction_set()},
+                                   {"compiled_instruction_sets", compiled},
                                    {"dense_provider", dense_provider()},
                                    {"dense_blocks", most_dense_blocks()},
                                    {"mpi", mpi_description()}});
@@ -277,11 +282,11 @@ int run_info(bool json) {
     return kDone;
   }
   std::printf(
-      "lacuna %s\narithmetic       revision %lld\nthreads          %d\ninstruction set  %s\ndense "
-      "products   %s, in up to %d "
-      "blocks\n",
+      "lacuna %s\narithmetic       revision %lld\nthreads          %d\ninstruction set  %s\n"
+      "kernels          %s%s\ndense products   %s, in up to %d blocks\n",
       kVersion, static_cast<long long>(kArithmeticRevision), num_threads(),
-      active_instruction_set().c_str(), dense_provider().c_str(),
+      active_instruction_set().c_str(), fmt::format("{}", fmt::join(compiled, ", ")).c_str(),
+      compiled.size() == 1 ? " alone (LACUNA_KERNELS=machine)" : "", dense_provider().c_str(),
       static_cast<int>(most_dense_blocks()));
   if (dense_provider().starts_with("Eigen")) {
     std::printf(

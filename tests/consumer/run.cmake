@@ -50,9 +50,29 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build -G ${GENER
   -DCMAKE_CXX_FLAGS=${CXX_FLAGS})
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
+
+# The same program by pkg-config, whose file must name the folder that it was installed to.
+find_program(pkg_config pkg-config)
+if(pkg_config)
+  file(GLOB_RECURSE found ${prefix}/*/lacuna.pc)
+  cmake_path(GET found PARENT_PATH folder)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder}
+    ${pkg_config} --static --cflags --libs lacuna
+    RESULT_VARIABLE result OUTPUT_VARIABLE flags ERROR_VARIABLE error OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "pkg-config lacuna gave ${result}: ${error}")
+  endif()
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  separate_arguments(own UNIX_COMMAND "${CXX_FLAGS}")
+  run(${CXX_COMPILER} ${own} ${SOURCE_DIR}/tests/consumer/main.cpp ${flags} -o ${work}/by_pkg_config)
+  run(${work}/by_pkg_config)
+else()
+  message(STATUS "without pkg-config (pkgconf), lacuna.pc stays untested here")
+endif()
 run(${prefix}/bin/lacuna info)
 foreach(made man/man1/lacuna.1 bash-completion/completions/lacuna zsh/vendor-completions/_lacuna
-    fish/vendor_completions.d/lacuna.fish)
+    fish/vendor_completions.d/lacuna.fish doc/lacuna/LICENSE doc/lacuna/README.md doc/lacuna/docs/README.md
+    doc/lacuna/configs/mnist_mlp_rigl.yaml doc/lacuna/examples/mlp.cpp)
   if(NOT EXISTS ${prefix}/share/${made})
     message(FATAL_ERROR "not installed: share/${made}")
   endif()

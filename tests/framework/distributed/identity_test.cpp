@@ -149,6 +149,8 @@ train: {steps: 6, batch_size: 17, log_every: 1}
 sparsity: {algorithm: rigl, sparsity: 0.8, update: {freq: 2}, param_filter: [wte.weight], layout: csr}
 )";
 
+const std::string kParametrization =
+    "parametrization: {type: sparse_mup, base_width: 8, density: present}\n";
 const std::string kGmp =
     "algorithm: gmp, update: {freq: 2}, sparsity: {type: polynomial, init: 0.0, final: 0.8, start: "
     "0, end: 4}";
@@ -231,6 +233,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"mlp_dynamic",
              aged_mlp("algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.9, update: {freq: 2}"),
              9},
+        Case{"mlp_parametrized_set",
+             aged_mlp("algorithm: set, sparsity: 0.9, update: {freq: 2}") + kParametrization, 9},
+        Case{"gpt_parametrized_gmp", gpt(kGmp) + kParametrization, 4},
         Case{"mlp_srigl",
              aged_mlp("algorithm: srigl, sparsity: 0.9, min_salient: 0.9, update: {freq: 2}"), 9},
         Case{"mlp_gmp",

@@ -3,12 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/compiled_instruction_sets.hpp"
 
 namespace lacuna {
 namespace {
@@ -48,6 +50,19 @@ TEST_F(InstructionSetDeathTest, OfAnUnknownNameIsAnError) {
   EXPECT_EXIT(say("referense"), testing::ExitedWithCode(1),
               "LACUNA_INSTRUCTION_SET: unknown instruction set 'referense'; did you mean "
               "'reference'");
+}
+
+// What the program warns of, for processors and builds that are not these.
+TEST(UncompiledInstructionSet, IsTheProcessorsBestWithoutKernels) {
+#if HWY_ARCH_X86
+  const int64_t newer = HWY_AVX3 | HWY_AVX2 | HWY_SSE4, older = HWY_AVX2 | HWY_SSE4;
+  EXPECT_EQ(uncompiled_instruction_set(newer, HWY_AVX2), "avx512");
+  EXPECT_EQ(uncompiled_instruction_set(older, HWY_SSE4 | HWY_AVX3), "avx2");
+  EXPECT_EQ(uncompiled_instruction_set(newer, HWY_AVX3), "");
+  EXPECT_EQ(uncompiled_instruction_set(older, newer), "");
+#endif
+  EXPECT_EQ(uncompiled_instruction_set(0, 0), "");
+  EXPECT_THAT(compiled_instruction_sets(), testing::Contains(active_instruction_set()));
 }
 
 }  // namespace

@@ -248,13 +248,16 @@ TEST_F(Use, InfoTellsWhatThisIs) {
   EXPECT_GE(info.required<int>("threads"), 1);
   EXPECT_TRUE(info.has("instruction_set"));
   EXPECT_TRUE(info.has("dense_provider"));
+  const auto compiled = info.required<std::vector<std::string>>("compiled_instruction_sets");
+  EXPECT_THAT(compiled, testing::Contains(info.at("instruction_set").text()));
   const auto blocks = info.required<int64_t>("dense_blocks");
   EXPECT_TRUE(blocks >= 2 && blocks <= 32) << blocks;
   const Ended set =
       run_lacuna({"info", "--json"}, {.in_child = [] { ::setenv("LACUNA_DENSE_BLOCKS", "5", 1); }});
   EXPECT_EQ(parse_yaml(set.out, "out").required<int64_t>("dense_blocks"), 5);
   EXPECT_THAT(run_lacuna({"info"}).out, AllOf(HasSubstr(std::string("lacuna ") + kVersion + "\n"),
-                                              HasSubstr("instruction set")));
+                                              HasSubstr("instruction set"),
+                                              HasSubstr("\nkernels          " + compiled.front())));
 }
 
 TEST_F(Use, SaysWhenItsOutputCannotBeWritten) {

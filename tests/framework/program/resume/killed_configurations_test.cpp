@@ -60,6 +60,10 @@ const std::vector<Variant>& variants() {
       {"ParametrizedSet",
        {"parametrization={type: sparse_mup, base_width: 6}", "train.shards=2",
         "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}}"}},
+      {"DynamicByAge",
+       {"sparsity={algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.8, layout: csr, "
+        "update: {freq: 2}}",
+        "optimizer={type: adamw, lr: 0.01, regrown: {age: own, warmup: 3}}"}},
       {"SparseGpt",
        {"sparsity={algorithm: sparsegpt, sparsity: 0.6, calibration: 32, layout: csr}"}},
       {"PhasesOfOneShot",
