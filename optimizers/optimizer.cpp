@@ -36,7 +36,7 @@ std::string_view kind_of(const Parameter& parameter) {
 void require_aligned(const Parameter& parameter, const std::string& name, const Tensor& state) {
   if (state.numel() == parameter.pattern()->stored_size()) return;
   throw StateError(fmt::format(
-      "state '{}' of parameter '{}' is kept dense, which layout '{}' has no room for: give the "
+      "state '{}' of parameter '{}' is kept dense, which layout '{}' cannot store: give the "
       "sparsity algorithm layout: masked",
       name, parameter.name(), parameter.pattern()->layout().name()));
 }

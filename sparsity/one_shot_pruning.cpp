@@ -147,10 +147,10 @@ void OneShotPruning::adopt(Module& module, std::vector<ParameterPtr> parameters,
     if (weight.selector().fit(mask) != MaskSelector::Fit::None) {
       install(weight, mask);  // in its layout
     } else if (pattern.unit_size() > 1) {
-      throw ConfigError(fmt::format(
-          "{}: the mask that '{}' has is not of pattern {}, so that no more can be pruned of it in "
-          "whole units; begin with a dense weight",
-          type(), weight.name(), pattern.description()));
+      throw ConfigError(
+          fmt::format("{}: the mask of '{}' does not have the pattern {}, so no more whole units "
+                      "can be pruned; start from a dense weight",
+                      type(), weight.name(), pattern.description()));
     }
   }
 }
@@ -221,8 +221,8 @@ class OneShotPruning::Pass {
     }
     if (refused.empty()) return rest;
     throw ConfigError(fmt::format(
-        "{}: the model's forward pass never multiplies with {}, so that nothing is known of their "
-        "inputs; leave them out of param_filter, or give them to magnitude in a list of entries",
+        "{}: the model's forward pass never multiplies with {}, so their inputs are unknown; leave "
+        "them out of param_filter, or give them to magnitude in a list of entries",
         type, join(refused, ", ")));
   }
 
@@ -255,8 +255,8 @@ void OneShotPruning::require_work() {
   pruned_.clear();
   if (needs_inputs() && !run_) {
     throw StateError(fmt::format(
-        "{} prunes by the inputs of layers, and has no examples to learn them from: call "
-        "calibrate_with with a function that runs the module it is given on some batches, before "
+        "{} prunes by the inputs of layers, and needs examples of them: call calibrate_with with a "
+        "function that runs the given module on some batches, before "
         "the first training step or prune()",
         type()));
   }

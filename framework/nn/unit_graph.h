@@ -118,7 +118,7 @@ UnitForm unit_form(UnitAxis (*follow)(UnitGraph&, const Layer&, const UnitAxis&,
                   const Shape& example) {
     const auto* layer = dynamic_cast<const Layer*>(&module);
     if (layer != nullptr) return follow(graph, *layer, input, example);
-    return units_fixed("is of a class that is not known")(graph, module, input, example);
+    return units_fixed("has an unknown class")(graph, module, input, example);
   };
 }
 

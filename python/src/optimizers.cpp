@@ -118,7 +118,7 @@ std::string describe(const Optimizer& optimizer) {
 }  // namespace
 
 void bind_optimizers(py::module_& module) {
-  py::class_<HookHandle>(module, "Hook", "Takes the function off again that it was returned for.")
+  py::class_<HookHandle>(module, "Hook", "Removes the function that it was returned for.")
       .def("remove", &HookHandle::remove);
   py::class_<Optimizer, OptimizerPtr>(module, "Optimizer", py::dynamic_attr(),
                                       "Updates parameters from their gradients.")

@@ -155,7 +155,7 @@ TEST(PlanTest, RefusesARunTooLongToPlan) {
 // fc1.weight has 192 elements, fc2.weight 64.
 TEST(PlanTest, RefusesAParameterWithoutNonzeros) {
   const std::string begins =
-      "parameter 'fc2.weight' of shape [4, 16] begins without any nonzero, for their number is "
+      "parameter 'fc2.weight' of shape [4, 16] begins without any nonzero, because their number is "
       "rounded down; make it less sparse, or leave it out";
   expect_refused("{algorithm: static, sparsity: 0.99}", 3, "static: " + begins);
   expect_refused("{algorithm: rigl, density: 0.01, update: {freq: 2}}", 9, "rigl: " + begins);

@@ -216,7 +216,8 @@ TEST(SRigL, RefusesWhatDoesNotGoWithAConstantFanIn) {
   const auto refused = [](const std::string& keys, const std::string& message) {
     expect_throws<ConfigError>([&] { make_srigl("sparsity: 0.5, " + keys); }, message);
   };
-  refused("balance_out_groups: 2", "srigl: a balance of groups does not go with a constant fan-in");
+  refused("balance_out_groups: 2",
+          "srigl: a balance of groups cannot be combined with a constant fan-in");
   refused("pattern: {type: block, rows: 2, cols: 2}", "srigl: a pattern does not go");
   refused("keep_alive: true", "srigl: keep_alive does not go");
   refused("init_method: checkerboard", "init_method 'checkerboard' (take random, topk or inherit)");

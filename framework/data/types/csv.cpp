@@ -171,9 +171,9 @@ void match_columns(const std::string& path, const CsvColumns& wanted, CsvRoles& 
   std::string message =
       path + ": columns that the model was trained on are missing: " + listed_columns(missing);
   if (!extra.empty())
-    message += "; there are others that it does not know: " + listed_columns(extra);
+    message += "; it has columns that the model does not know: " + listed_columns(extra);
   if (found.empty()) {
-    message += "; the first line must name the columns, as that of the training data does";
+    message += "; the first line must name the columns, as in the training data";
   }
   throw DataError(message);
 }
@@ -188,7 +188,7 @@ void require_good_names(const std::string& path, const std::vector<std::string>&
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].find('\0') != std::string::npos) {
       throw DataError(path +
-                      ": its first line holds zero bytes, which no table of text in UTF-8 has");
+                      ": its first line contains zero bytes; expected a table of UTF-8 text");
     }
     if (!is_utf8(columns[i])) {
       throw DataError(fmt::format("{}: the name of column {}, '{}', is not text in UTF-8", path,
@@ -291,14 +291,13 @@ Examples read_csv_inputs(const std::string& path, const CsvOptions& options) {
       path == "-" ? read_csv_text(name, read_standard_input(), options) : read_csv(path, options);
   report_unknown_categories(name, table);
   if (!table.extra.empty()) {
-    log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", name,
+    log_warning(fmt::format("{}: columns that the model was not trained on are ignored: {}", name,
                             listed_columns(table.extra)));
   }
   if (!table.reordered.empty()) {
-    log_warning(
-        fmt::format("{}: columns are in another order than in training, and are taken by "
-                    "their names: {}",
-                    name, listed_columns(table.reordered)));
+    log_warning(fmt::format(
+        "{}: columns are in a different order than in training, and are matched by name: {}", name,
+        listed_columns(table.reordered)));
   }
   return std::move(table.examples);
 }

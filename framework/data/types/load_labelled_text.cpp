@@ -118,16 +118,16 @@ void require_bert_tokens(const Config& data, const Tokenizer& tokenizer) {
   if (tokenizer.kind() != "wordpiece") return;
   for (const char* token : {"[PAD]", "[CLS]", "[SEP]"}) {
     if (tokenizer.find(token)) continue;
-    throw DataError(data.required<std::string>("vocab") + ": there is no token " + token +
-                    ", which sentences are given with");
+    throw DataError(data.required<std::string>("vocab") + ": the vocabulary has no token " + token +
+                    ", which every sentence needs");
   }
 }
 
 void require_separator(const Config& data, const TokenizerChoice& choice) {
   if (choice.kind == "words" || (choice.given != nullptr && choice.given->find("[SEP]"))) return;
   data.get("text_column")
-      .error("two sentences need a [SEP] between them, which the tokenizer '" + choice.kind +
-             "' has not; choose words or wordpiece");
+      .error("two sentences need a [SEP] between them, but the tokenizer '" + choice.kind +
+             "' has none; choose words or wordpiece");
 }
 
 // The number of names of classes is `num_classes`, and less than that of the sentences.

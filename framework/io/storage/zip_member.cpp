@@ -43,7 +43,7 @@ class PackedBytes {
 class Inflater {
  public:
   explicit Inflater(const ZipMember& member) : member_(member) {
-    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) fail(member, "zlib cannot begin");
+    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) fail(member, "zlib cannot start");
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;

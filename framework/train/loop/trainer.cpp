@@ -35,7 +35,8 @@ std::string arithmetic_notice(std::optional<int64_t> saved) {
   const std::string has =
       saved ? fmt::format("arithmetic revision {}", *saved) : "no arithmetic revision";
   return fmt::format(
-      "the checkpoint has {}, and this lacuna has revision {}: last digits may differ from those "
+      "the checkpoint has {}, but this version of lacuna has revision {}: last digits may differ "
+      "from those "
       "of a run that never stopped",
       has, kArithmeticRevision);
 }
@@ -163,7 +164,7 @@ std::string Trainer::how_it_ended() const {
   const std::string ended = "early stopping has ended the run" + at;
   if (state_.step >= total_steps()) return ended;
   return fmt::format(
-      "{} of {}; to go on: lacuna train --resume --run-dir {} --set "
+      "{} of {}; to continue: lacuna train --resume --run-dir {} --set "
       "train.early_stopping.patience={} (or --set train.early_stopping=null, to the end)",
       ended, total_steps(), folder_.path(), 2 * experiment_.train.early_stopping->patience);
 }

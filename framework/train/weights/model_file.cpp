@@ -31,8 +31,8 @@ CheckpointFile find_weights(const std::string& path, std::vector<std::string>& n
   CheckpointFile file = find_checkpoint(path, KeptCheckpoint::Best);
   if (file.path() != path && file.path().ends_with("/best.h5")) {
     notes.push_back(
-        fmt::format("taking '{}', the best that the run has kept (--init-from RUN --last takes the "
-                    "last; so does its path)",
+        fmt::format("using '{}', the best that the run has kept (--init-from RUN --last selects "
+                    "the last; so does its path)",
                     file.path()));
   }
   return file;

@@ -159,7 +159,7 @@ void WeightComparison::compare_doubles() {
   for (const auto& [one, other] : doubles_) {
     if (are_equal(one, other)) continue;
     lines_.push_back(
-        fmt::format("'{}' and '{}' of the file mean the same, and differ", one, other));
+        fmt::format("'{}' and '{}' of the file are the same parameter, but differ", one, other));
   }
 }
 
@@ -210,8 +210,8 @@ void WeightComparison::name_nearest() {
 // A rule without effect is not an error if everything fits (for example a missing prefix).
 void WeightComparison::refuse_differences() const {
   if (lines_.empty()) return;
-  std::string text = fmt::format("the values in '{}' are of another model: {}", stored_.path(),
-                                 join_foreign(lines_, "; "));
+  std::string text = fmt::format("the values in '{}' belong to a different model: {}",
+                                 stored_.path(), join_foreign(lines_, "; "));
   for (const auto& [from, to] : names_.rename) {
     const auto matches = [&](const auto& entry) {
       return rename_by_glob(from, to, entry.first).has_value();

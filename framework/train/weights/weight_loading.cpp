@@ -105,10 +105,10 @@ void require_variances(const StateDict& state, const std::string& path) {
     if (negative == variance.end()) continue;
     std::string dotted = name;  // in a checkpoint a buffer is module/buffer
     std::ranges::replace(dotted, '/', '.');
-    throw CheckpointError(fmt::format(
-        "'{}' has a variance below 0: {:g} in '{}', channel {}; it is damaged, or no file of this "
-        "model",
-        path, *negative, dotted, negative - variance.begin()));
+    throw CheckpointError(
+        fmt::format("'{}' has a variance below 0: {:g} in '{}', channel {}; it is damaged, or not "
+                    "a file of this model",
+                    path, *negative, dotted, negative - variance.begin()));
   }
 }
 

@@ -316,8 +316,7 @@ TEST_F(LoadData, TellsOfClassesThatALimitLeavesOut) {
   EXPECT_EQ(load_data(data, 0).train->size(), 1);
   EXPECT_THAT(
       ::testing::internal::GetCapturedStderr(),
-      HasSubstr("limit: the first examples, which are trained on, are of other classes than "
-                "1; shuffle the files, or give a larger limit"));
+      HasSubstr("limit: the first examples, which are trained on, do not have the classes 1; shuffle the files, or give a larger limit"));
   data.set("limit", 2);
   ::testing::internal::CaptureStderr();
   load_data(data, 0);

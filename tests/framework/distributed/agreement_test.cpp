@@ -215,8 +215,8 @@ TEST(SameProgram, NamesWhatDiffers) {
           ", process 1 has another",
       "the processes differ in the revision of their arithmetic",
       "the processes differ in the instruction set",
-      "the processes differ in the kind of processor that their kernels choose by (one kind for "
-      "all: LACUNA_PROCESSOR)",
+      "the processes differ in the kind of processor that their kernels are chosen by (set "
+      "LACUNA_PROCESSOR to one kind for all)",
       "the processes differ in what computes their dense products",
       "the processes differ in the blocks that they cut dense products into"};
   for (size_t i = 0; i < names.size(); ++i) {

@@ -41,13 +41,13 @@ class Job : public JobFixture {
 TEST_F(Job, ProcessesMustDivideTheShards) {
   const Ended ended = run(3, "run");
   EXPECT_EQ(ended.code, 2);
-  const std::string message = "3 processes do not divide 8 shards; start 1, 2, 4 or 8";
+  const std::string message = "3 processes cannot share 8 shards equally; start 1, 2, 4 or 8";
   EXPECT_EQ(count_of(ended.err, message + ", or give another number of shards"), 1u) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("process 0 on "));
   ASSERT_EQ(run(0, "run").code, 0);
   const Ended resumed = run_job(3, {"train", "--resume", "--run-dir", run_dir()});
   EXPECT_EQ(resumed.code, 2);
-  EXPECT_EQ(count_of(resumed.err, message + " (a run that goes on keeps its shards)"), 1u)
+  EXPECT_EQ(count_of(resumed.err, message + " (a resumed run keeps its shards)"), 1u)
       << resumed.err;
 }
 

@@ -80,7 +80,8 @@ TEST_F(ExportCommand, MistakesEndWithTheCodeOfTheirKind) {
   EXPECT_EQ(run_lacuna({"export", run_dir()}).code, 2);
   const Ended dash = run_lacuna({"export", run_dir(), "--format", "npz", "--out", "-"});
   EXPECT_EQ(dash.code, 2);
-  EXPECT_EQ(dash.err, "error: export writes a file, and '-' is not one; give its name\n");
+  EXPECT_EQ(dash.err,
+            "error: export writes a file, not the standard output; give its name instead of '-'\n");
   EXPECT_EQ(exported("npz", "w.npz").code, 0);
   const Ended again = exported("npz", "w.npz");
   EXPECT_EQ(again.code, 1);

@@ -315,15 +315,15 @@ TEST_F(Prune, ErrorsNameThePlaceAtFault) {
   refuse({"--set", "sparsity="}, "--set sparsity=: this takes the `sparsity` section away");
   refuse({"--set", "sparsity=0.5"}, "--set sparsity=0.5: sparsity: prune takes magnitude");
   refuse({"--set", "run_dir=other"},
-         "--set run_dir=other: the folder of the new run is "
-         "--run-dir's, '" +
+         "--set run_dir=other: the folder of the new run is given by --run-dir, '" +
              run_dir("pruned") + "'");
   refuse({"--set", "sparsity.sparsity=1.5"}, "--set sparsity.sparsity=1.5: sparsity.sparsity: ");
   // The run's model is as good as it was: the data that was given is at fault.
   const std::string data =
       "data={type: synthetic, features: 8, classes: 10, train_size: 40, test_size: 20}";
   refuse({"--set", data},
-         "--set " + data + ": data: with this in the place of the run's the model does not fit: " +
+         "--set " + data +
+             ": data: with this instead of the run's value, the model does not fit: " +
              checkpoint(18) + ":");
   const std::string model =
       "model=[flatten, {type: linear, name: fc1, out_features: 13}, relu, {type: linear, name: "

@@ -169,7 +169,7 @@ TEST_F(Quantize, RefusesBadInput) {
   expect_refused({"--set", "quantize.param_filter=conv.weight"}, "matches no weight");
   expect_refused({"--set", "quantize.calibration=7"}, "7 examples are too few");
   expect_refused({"--set", "quantize.calibration=5000"}, "calibration needs 5000 examples");
-  expect_refused({"--set", "data.limit=3"}, "quantize takes keys of `quantize` alone");
+  expect_refused({"--set", "data.limit=3"}, "quantize only accepts keys of `quantize`");
   const std::string file = folder_ / "q.yaml";
   write_text(file, "quantize: {}\ntrain: {epochs: 3}\n");
   expect_refused({file}, "q.yaml:2:8: train: quantize reads the section `quantize` alone");

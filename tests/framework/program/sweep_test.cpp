@@ -149,7 +149,7 @@ TEST_F(SweepTest, RefusesRunsOfOtherSettingsInOneFolder) {
   refused({"--over", "optimizer.lr=0.01,0.1", "--set", "train.epochs=2"},
           "sweep.yaml): train.epochs was 1, and is 2; give these, or another --run-dir");
   refused({"--over", "optimizer.lr=0.01", "--set", "optimizer.lr=0.5"},
-          "--set optimizer.lr=0.5: --over goes through the values of optimizer.lr");
+          "--set optimizer.lr=0.5: --over already varies optimizer.lr");
   refused({"--over", "run_dir=a,b"}, "--over run_dir: the runs' folders are in --run-dir");
   // More of the same, on other threads.
   const Ended more = sweep({"--over", "optimizer.lr=0.01,0.1", "--seeds", "2", "--set",
@@ -308,7 +308,7 @@ TEST_F(SweepTest, WaitsForARunThatIsStillEnding) {
                               lock.reset();
                             }});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("another process trains in it; waits for its end"));
+  EXPECT_THAT(ended.err, HasSubstr("another process is training in it; waiting until it ends"));
 }
 
 TEST_F(SweepTest, LeavesItsConfigurationAlone) {

@@ -52,8 +52,8 @@ TEST_F(FindRuns, PassesOverWhatIsNoRunAndSaysSo) {
   const FoundRuns found = find_runs({folder_ / "page.html", folder_ / "runs"});
   ASSERT_EQ(found.folders.size(), 1u);
   EXPECT_THAT(found.passed_over,
-              ElementsAre(HasSubstr("page.html' is a file, and no folder of a run; it is passed"),
-                          HasSubstr("runs/notes' holds no run, and is passed over")));
+              ElementsAre(HasSubstr("page.html' is a file, not a run folder; it is passed"),
+                          HasSubstr("runs/notes' holds no run, and is skipped")));
   for (int i = 0; i < 20; ++i) {
     std::filesystem::create_directories(folder_ / ("runs/empty" + std::to_string(i)));
   }

@@ -55,7 +55,7 @@ TEST(CharacterTokenizer, RefusesWhatIsNoVocabulary) {
       [] {
         CharacterTokenizer(std::vector<std::string>{"b", "a"});
       },
-      "the character 'a' does not come after the one before it");
+      "the character 'a' must come after the one before it, in order");
   expect_throws<DataError>(
       [] {
         CharacterTokenizer(std::vector<std::string>{"b", "b"});

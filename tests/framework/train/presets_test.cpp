@@ -171,8 +171,7 @@ TEST(Presets, KnowTheImagesThatTheyAreMadeFor) {
       [&] {
         build(sized, {3, 8, 8});
       },
-      "says images of 16x16, and those that come in are of shape [3, 8, 8]; "
-      "give 8x8, or leave it out");
+      "is 16x16, but the images have shape [3, 8, 8]; give 8x8, or leave it out");
 }
 
 TEST(Presets, SayWhichKeyIsWrong) {

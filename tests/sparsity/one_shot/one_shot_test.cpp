@@ -235,10 +235,10 @@ TEST(OneShot, RefusesWhatCannotBe) {
   refuses(options, -1, "-1 positions cannot be kept of 32");
   OneShotOptions other = options;
   other.damping = -0.1;
-  refuses(other, 8, "damping is 0 or more");
+  refuses(other, 8, "damping must be at least 0");
   other = options;
   other.sparsity = 1.5;
-  refuses(other, 8, "sparsity is from 0 to 1");
+  refuses(other, 8, "sparsity must be in [0, 1]");
   other = options;
   other.rho = 0.0;
   refuses(other, 8, "block, rounds and rho are above 0");

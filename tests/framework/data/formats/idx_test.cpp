@@ -123,8 +123,8 @@ TEST(Idx, RefusesADamagedGzipStream) {
   EXPECT_THAT(label_error(folder.write("longer.gz", good + "x")),
               HasSubstr("there are bytes after the end of the gzip stream"));
   EXPECT_THAT(label_error(folder.write("two.gz", good + good)),
-              HasSubstr("two.gz: another gzip stream follows the first one, and one is read: "
-                        "unpack the file and pack it again"));
+              HasSubstr("two.gz: the file has more than one gzip stream; decompress it, and "
+                        "compress it again as one"));
 }
 
 TEST(Idx, RefusesAFileThatCannotBeRead) {

@@ -109,13 +109,13 @@ TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
 
 TEST(Csv, SaysThatTheFirstLineMayBeNames) {
   EXPECT_EQ(error_of("a,y\n1,0\n", {.header = CsvHeader::Absent}),
-            "t.csv:1:1: field '0': expected a number, found 'a'; a table of `header: false` has "
-            "no line of names: leave it out, or, in training, say header: true");
+            "t.csv:1:1: field '0': expected a number, found 'a'; a table with `header: false` has "
+            "no line of names: remove it, or, in training, set header: true");
 }
 
 TEST(Csv, SaysOfOtherFilesThatTheyAreNoTables) {
   EXPECT_EQ(error_of(std::string("\0\0\x08\x03\0\n1,0\n", 10)),
-            "t.csv: its first line holds zero bytes, which no table of text in UTF-8 has");
+            "t.csv: its first line contains zero bytes; expected a table of UTF-8 text");
 }
 
 TEST(Csv, CountsLinesWithinQuotes) {
@@ -145,8 +145,7 @@ TEST(Csv, RefusesLabelsThatAreNoClasses) {
 
 // What is a number and no label is a target, most likely.
 TEST(Csv, HintsAtRegressionWhereLabelsAreNumbers) {
-  const std::string hint =
-      "; where the answers are numbers and no classes, give data `task: regression`";
+  const std::string hint = "; if the targets are numbers, not classes, set data.task: regression";
   for (const std::string number : {"0.25", "-3", "1e7"}) {
     EXPECT_EQ(error_of("a,y\n1,0\n1," + number + "\n"),
               "t.csv:3:3: field 'y': expected a label, which is an integer from 0 to 1048575, "

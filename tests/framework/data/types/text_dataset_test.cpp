@@ -159,7 +159,7 @@ TEST_F(LongText, AreCutByGivenVocabularies) {
   set("tokenizer", "wordpiece").set("vocab", folder_.write("v.txt", "[UNK]\naab\na\n##a\n"));
   EXPECT_THAT(inputs(load().train->gather(std::vector<int64_t>{0})), ElementsAre(1, 1, 2));
   set("vocab", folder_.write("v.txt", "[UNK]\na\na\n"));
-  EXPECT_THAT(error(), HasSubstr("v.txt: line 3: the token 'a' is there already, at line 2"));
+  EXPECT_THAT(error(), HasSubstr("v.txt: line 3: the token 'a' is already there, at line 2"));
 }
 
 TEST_F(LongText, RefuseWhatLeavesNoWindow) {
@@ -186,7 +186,7 @@ TEST_F(LongText, RefuseTextThatIsNone) {
   set("tokenizer", "bytes");
   EXPECT_THAT(error(), HasSubstr("empty: the file is empty"));
   set("tokenizer", "characters").set("path", folder_.write("one", "aaaaaa"));
-  EXPECT_THAT(error(), HasSubstr("one: the text has one token alone, 'a'"));
+  EXPECT_THAT(error(), HasSubstr("one: the text has only one token, 'a'"));
   set("path", folder_ / "none");
   EXPECT_THAT(error(), HasSubstr("none: cannot be opened"));
 }

@@ -159,7 +159,7 @@ TEST_F(Hdf5Elsewhere, ReadsVirtualDatasetsOnlyWhereLinksAreFollowed) {
   H5Pclose(properties);
   close();
   EXPECT_THAT(message([&] { Hdf5File::open(path_).read_floats("x"); }),
-              HasSubstr("x: it is a virtual dataset, whose values are those of other files"));
+              HasSubstr("x: it is a virtual dataset, whose values are in other files"));
   EXPECT_THAT(Hdf5File::open(path_, Hdf5Links::Followed).read_floats("x").to_vector(),
               ElementsAre(1.0f, 2.0f));
 }

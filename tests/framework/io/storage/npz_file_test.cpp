@@ -145,7 +145,7 @@ TEST_F(NpzFile, HeadersAreReadStrictly) {
   npy_refused(with(npy_text("<f4", "(-1,)")), "a whole number from 0 on");
   npy_refused(with(npy_text("<f4", "(1 1,)")), "a comma between sizes");
   npy_refused(with(npy_text("<f4", "(1,)", "0")), "True or False");
-  npy_refused(with(npy_text("<f4", "(1,)") + " + evil()"), "nothing behind the dictionary");
+  npy_refused(with(npy_text("<f4", "(1,)") + " + evil()"), "nothing after the dictionary");
   npy_refused(with("__import__('os')"), "expected '{' at character 0");
   npy_refused(with(npy_text("<f4", "(4611686018427387904, 4)")), "too many elements");
   npy_refused(with(npy_text("<f4", "(2305843009213693952,)")), "more bytes than can be counted");
@@ -166,7 +166,7 @@ TEST_F(NpzFile, HeadersAreReadStrictly) {
 
 TEST_F(NpzFile, ArchivesThatLieAreRefused) {
   refused({{.name = "a.npy", .bytes = good_}, {.name = "a.npy", .bytes = good_}},
-          "'a.npy' is in it twice");
+          "'a.npy' appears twice in it");
   refused({{.name = "a.npy", .bytes = good_, .local_name = "b.npy"}}, "differ in its name");
   refused({{.name = "a.npy", .bytes = good_, .more_bytes = 4}}, "is cut off");
   refused({{.name = "a.npy", .bytes = good_, .deflate = true, .more_bytes = 4}},
@@ -179,7 +179,7 @@ TEST_F(NpzFile, ArchivesThatLieAreRefused) {
   refused({{.name = "a.npy", .bytes = good_}, {.name = "b.npy", .bytes = good_, .offset = 0}},
           "differ in its name");
   refused({{.name = "readme.txt", .bytes = good_}},
-          "'readme.txt' in it is no array (NAME.npy); fetch or write it again");
+          "'readme.txt' in it is not an array (NAME.npy); download or write it again");
   refused({{.name = "archive/data.pkl", .bytes = good_}},
           "arrays.npz' cannot be used: 'archive/data.pkl' in it is no array; this is a file of "
           "PyTorch's");
@@ -254,7 +254,7 @@ TEST_F(NpzFile, RefusesToWriteNonsense) {
       [&] {
         write_npz(path, {{"a", Tensor::scalar(1)}, {"a", Tensor::scalar(1)}});
       },
-      "'a' is there twice");
+      "'a' appears twice");
   expect_throws<StateError>([&] { write_npz(path, {{"a", Tensor()}}); }, "'a' is undefined");
   expect_throws<StateError>(
       [&] {

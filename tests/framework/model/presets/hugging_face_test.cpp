@@ -101,7 +101,7 @@ TEST_F(FromHuggingFace, LlamasRotaryParametersMayStandApart) {
   folder_.write("config.json",
                 R"({"model_type": "llama", "rope_parameters": {"rope_type": "yarn"}})");
   expect_throws<ConfigError>([&] { expand_preset(read()); },
-                             "only rotary positions of the default type are computed here");
+                             "only rotary positions of the default type are supported");
 }
 
 TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {

@@ -62,8 +62,8 @@ TEST_F(ClassBalanceRuns, GoOnByTheConfigurationThatBeganThem) {
 TEST_F(ClassBalanceRuns, WeighOrDrawButNotBoth) {
   const Ended both = train({"--set", kBalanced, "--set", "data.sampling=balanced"});
   EXPECT_EQ(both.code, 2);
-  EXPECT_THAT(both.err, HasSubstr("loss.class_weights: data.sampling draws classes equally often "
-                                  "already; leave one of the two out"));
+  EXPECT_THAT(both.err, HasSubstr("loss.class_weights: data.sampling already draws classes equally "
+                                  "often; leave one of the two out"));
   EXPECT_EQ(
       train({"--set", "loss={class_weights: [1, 4]}", "--set", "data.sampling=balanced"}).code, 0);
 }

@@ -115,14 +115,14 @@ TEST_F(Columns, MayBeOthersOfOtherFirstLayers) {
   const std::string setting = "data={type: csv, train: renamed.csv, validation: 5}";
   const Ended started = train_here({"--set", setting, "--init-from", run_dir()}, "started");
   EXPECT_EQ(started.code, 0) << started.err;
-  EXPECT_THAT(started.err, HasSubstr("warning: --init-from: the loaded weights are of a run on a "
-                                     "table with other columns"));
+  EXPECT_THAT(started.err, HasSubstr("warning: --init-from: the loaded weights come from a run on "
+                                     "a table with other columns"));
   const Ended student =
       train_here({"--set", setting, "--set", "loss={type: distillation, teacher: run}"}, "student");
   EXPECT_EQ(student.code, 0) << student.err;
   EXPECT_THAT(student.err, HasSubstr("the teacher reads columns by their place"));
   refuses(evaluate({"data.train=" + (folder_ / "renamed.csv"), "data.test=null"}),
-          "the table has the columns 'w' where the model was trained on 'x'");
+          "the table has the columns 'w', but the model was trained on 'x'");
 }
 
 // A label that is known by its name may stand anywhere; known by its place, it is another column.

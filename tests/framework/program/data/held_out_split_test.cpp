@@ -106,10 +106,7 @@ TEST_F(HeldOutSplit, OfOtherFilesIsAnother) {
   const Ended other = evaluate({"data.train=" + (folder_ / "more.csv")});
   EXPECT_EQ(other.code, 1);
   const std::string change =
-      "the data has changed since the run was trained: training data of another size (61, which "
-      "was "
-      "60) (the validation split is a part of that data, and may hold examples that were trained "
-      "on)";
+      "the data has changed since the run was trained: training data of a different size (61, which was 60) (the validation split is a part of that data, and may contain training examples)";
   EXPECT_THAT(other.err, HasSubstr("error: " + change));
   const Ended accepted = run_lacuna(
       {"eval", run_dir(), "--data-changed", "--set", "data.train=" + (folder_ / "more.csv")});

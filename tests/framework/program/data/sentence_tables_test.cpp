@@ -128,9 +128,10 @@ TEST_F(SentenceTables, AreReadByTheirFirstLine) {
   }
   write_text(folder_ / "plain.txt", "yes it is\nno it is not\n");
   EXPECT_EQ(predictions("plain.txt"), expected);
-  EXPECT_THAT(predict("plain.txt").err,
-              HasSubstr("the first line does not name the column 'answer', so that each line is "
-                        "taken for a sentence"));
+  EXPECT_THAT(
+      predict("plain.txt").err,
+      HasSubstr(
+          "the first line does not name the column 'answer', so each line is read as a sentence"));
   write_text(folder_ / "new.tsv", "id\tanswers\n7\tyes it is\n");
   EXPECT_THAT(predict("new.tsv").err, HasSubstr("new.tsv: no column 'answer'"));
 }

@@ -75,8 +75,9 @@ TEST_F(Tables, AreMatchedByTheNamesOfTheirColumns) {
   write_text(folder_ / "rows.csv", "500,-7\n510,-6.9\n");
   const Ended headless = predict("rows.csv", "rows_out.csv");
   EXPECT_EQ(headless.code, 1);
-  EXPECT_THAT(headless.err, HasSubstr("are missing: x, y; there are others that it does not know: "
-                                      "500, -7; the first line must name the columns"));
+  EXPECT_THAT(headless.err,
+              HasSubstr("are missing: x, y; it has columns that the model does not know: "
+                        "500, -7; the first line must name the columns"));
   write_text(folder_ / "twice.csv", "x,x,y\n1,2,3\n");
   EXPECT_THAT(predict("twice.csv").err, HasSubstr("columns 1 and 2 have the same name, 'x'"));
 }
@@ -171,7 +172,7 @@ TEST_F(Tables, WhoseNumbersAreNoClassesAskForRegression) {
   const Ended ended = train();
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, HasSubstr("the training labels go up to 151000, and there are 3 examples: "
-                                   "if they are numbers to be predicted, say task: regression"));
+                                   "if they are numbers to predict, set task: regression"));
   EXPECT_EQ(train({"--set", "data.task=regression"}).code, 0);
 }
 

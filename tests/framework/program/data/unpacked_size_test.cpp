@@ -56,8 +56,9 @@ TEST_F(LargeTexts, ATextOfCharactersTakesFewBytesOfEach) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   const Ended less = train({"--threads", "1"}, "other", {.max_address_bytes = int64_t{190} << 20});
   EXPECT_EQ(less.code, 1);
-  EXPECT_THAT(less.err, testing::HasSubstr(
-                            "play.txt: its 50331666 tokens need 101 MB, and there is memory for "));
+  EXPECT_THAT(
+      less.err,
+      testing::HasSubstr("play.txt: its 50331666 tokens need 101 MB, and the free memory holds "));
 }
 #endif
 

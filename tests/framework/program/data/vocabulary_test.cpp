@@ -123,8 +123,7 @@ TEST_F(Vocabulary, OfNamedInputsIsKnownBeforeTraining) {
     const Ended ended = run_lacuna({command, config(), "--set", misspelt});
     EXPECT_EQ(ended.code, 2);
     EXPECT_THAT(ended.err,
-                HasSubstr("layer 'attention1' (attention) asks for 'input_id', which the data's "
-                          "batches do not have; did you mean 'input_ids'?"));
+                HasSubstr("layer 'attention1' (attention) needs 'input_id', which the data's batches do not have; did you mean 'input_ids'?"));
   }
   std::string usual = layers;  // which a batch may be without
   usual.replace(usual.find("MASK"), 4, "attention_mask");

@@ -99,9 +99,10 @@ TEST_F(DataChanges, OfTheOrderAreNoticed) {
   for (std::string line; std::getline(lines, line);) rows = line + "\n" + rows;
   write_text(path, header + "\n" + rows);
   EXPECT_THAT(resume().err, HasSubstr("other training inputs and labels or targets"));
-  EXPECT_THAT(evaluate().err,
-              HasSubstr("(the validation split is a part of that data, and may hold examples that "
-                        "were trained on)"));
+  EXPECT_THAT(
+      evaluate().err,
+      HasSubstr(
+          "(the validation split is a part of that data, and may contain training examples)"));
   const Ended json = evaluate({"--data-changed", "--json"});
   const Config report = parse_yaml(json.out, "out");
   ASSERT_TRUE(report.has("data_changed")) << json.out;
@@ -121,7 +122,7 @@ TEST_F(DataChanges, OfTheSizeGoOnFromTheSameStep) {
     write_text(path, shorter);
     const Ended refused = resume();
     EXPECT_EQ(refused.code, 1);
-    EXPECT_THAT(refused.err, HasSubstr(has_hash ? "training data of another size (28, which was 40)"
+    EXPECT_THAT(refused.err, HasSubstr(has_hash ? "training data of a different size (28, which was 40)"
                                                 : "20 training examples, which were 32"));
     const Ended accepted = resume({"--change"});
     EXPECT_EQ(accepted.code, 0) << accepted.err;
@@ -178,8 +179,7 @@ TEST_F(DataChanges, ThatRenameColumnsAreAccepted) {
     std::string text = read_text(folder_ / name);
     write_text(folder_ / name, text.replace(0, 1, "A"));
   }
-  EXPECT_THAT(resume().err, HasSubstr("other names (the table has the columns 'A' where the model "
-                                      "was trained on 'a')"));
+  EXPECT_THAT(resume().err, HasSubstr("other names (the table has the columns 'A', but the model was trained on 'a')"));
   EXPECT_EQ(resume({"--change"}).code, 0);
 }
 

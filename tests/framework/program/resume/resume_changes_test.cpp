@@ -268,8 +268,8 @@ TEST_F(ResumeChanges, RefusesAFolderInWhichAnotherProcessTrains) {
   const RunFolder other = RunFolder::open(run_dir());
   const Ended ended = train({"--resume"});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("another process trains in the run folder '" + run_dir() +
-                                   "'; wait until it has ended, or stop it"));
+  EXPECT_THAT(ended.err, HasSubstr("another process is training in the run folder '" + run_dir() +
+                                   "'; wait until it ends, or stop it"));
 }
 
 }  // namespace

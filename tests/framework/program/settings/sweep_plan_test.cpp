@@ -93,7 +93,7 @@ TEST(SweepPlan, RefusesRangesThatCannotBeMeant) {
   };
   refused("lr=1e-4..1e-2", 0, "a range is drawn from; say by --random N");
   refused("lr=2..1", 3, "the range ends where it begins, or before");
-  refused("lr=log:0..1", 3, "a logarithmic range begins above 0, found 0");
+  refused("lr=log:0..1", 3, "a logarithmic range must begin above 0, found 0");
   refused("lr=log:a..b", 3, "expected two numbers, as log:1..100");
   refused("lr=log:3", 3, "expected a range, as log:1..100");
   refused("lr=0.1..0.2,0.5", 3, "a range stands alone");

@@ -115,8 +115,7 @@ TEST_F(TextMistakes, LayersThatTakeSentencesOfOneLength) {
   };
   refuses("  - flatten\n  - {type: linear}\n",
           config() +
-              ":4:5: model.1: layer 'flatten1' (flatten) gives shape [18] of a sentence of "
-              "3 tokens, and [48] of one of 8");
+              ":4:5: model.1: layer 'flatten1' (flatten) gives shape [18] for a sentence of 3 tokens, and [48] for one of 8");
   refuses("  - global_average_pool\n  - {type: linear}\n",
           config() + ":4:5: model.1: layer 'global_average_pool1' (global_average_pool) gives");
   refuses("  - batch_norm\n  - mean_pool\n  - {type: linear}\n",
@@ -189,8 +188,7 @@ TEST_F(TextMistakes, TextThatIsNone) {
     if (at != std::string::npos) more.replace(at, 5, folder_ / "vocab.txt");
     write_text(folder_ / "vocab.txt", "[PAD]\n[UNK]\nto\n");
     use_text(more, kGpt, "white.txt");
-    expect_refused("white.txt: there is white space alone in the text, of which no token is made",
-                   1);
+    expect_refused("white.txt: the text is only white space, so it has no tokens", 1);
   }
   write_text(folder_ / "wide.txt", std::string("\xff\xfe"
                                                "a\0b\0",

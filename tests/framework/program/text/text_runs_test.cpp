@@ -186,7 +186,7 @@ TEST_F(TextRuns, TellHowManyWordsAreUnknown) {
   EXPECT_NEAR(share * 19.0, std::round(share * 19.0), 1e-9);
   EXPECT_THAT(trained.out, HasSubstr(" % of the tokens [UNK]"));
   const Ended evaluated = run_lacuna({"eval", run_dir()});
-  EXPECT_THAT(evaluated.out, HasSubstr(" bits a character, "));
+  EXPECT_THAT(evaluated.out, HasSubstr(" bits per character, "));
   EXPECT_THAT(evaluated.out, HasSubstr(" % of the tokens [UNK]"));
   const Ended characters =
       run_lacuna({"train", config(), "--run-dir", run_dir("characters"), "--set", "train.steps=2"});

@@ -80,7 +80,7 @@ TEST_F(FamiliarWords, OfTraining) {
        {"train.gradient_accumulation_steps=3", "did you mean 'accumulate'?"},
        {"train.logging_steps=3", "did you mean 'log_every'?"},
        {"train.save_total_limit=3", "here it is 'train.checkpoint.keep_last'"},
-       {"train.fp16=true", "leave it out: values are of 32 bits"},
+       {"train.fp16=true", "leave it out: lacuna computes with 32-bit floats"},
        {"epochs=3", "unknown section 'epochs'; here it is 'train.epochs'"},
        {"lr_scheduler=cosine", "unknown section 'lr_scheduler'; here it is 'optimizer.lr'. A "},
        {"criterion=mse", "unknown section 'criterion'; did you mean 'loss'?"},

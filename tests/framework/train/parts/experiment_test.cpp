@@ -152,8 +152,7 @@ TEST(Experiment, AsksForMemoryForTheValuesThatAreStored) {
                              "[8, 784] with 6272 values: 0.0 MB), and there are 0.0 MB in all");
   expect_throws<MemoryError>([&] { fits(*dense, kFirst - 1); },
                              "e.yaml:2:18: model.1: layer 'fc1' (linear): parameter 'fc1.weight' "
-                             "[8, 784] with 6272 values: out of memory: 0.0 MB more were asked "
-                             "for, and there are 0.0 MB in all");
+                             "[8, 784] with 6272 values: out of memory: 0.0 MB more were requested, and there are 0.0 MB in all");
   // Of a compressed weight the nonzeros alone count.
   const auto sparse = build(kLayers,
                             "sparsity: {algorithm: static, sparsity: 0.9, layout: csr, "
@@ -206,8 +205,7 @@ TEST(Experiment, AsksForTheMemoryThatAStepTakes) {
 TEST(Experiment, RefusesValuesThatNeverFitBeforeThereAreAny) {
   const std::string huge = "{type: linear, name: wide, out_features: 4000000000000000}";
   const std::string words =
-      "[4000000000000000, 1000] with 4000000000000000000 values: out of memory: "
-      "16000000000000.0 MB more were asked for, and there are ";
+      "[4000000000000000, 1000] with 4000000000000000000 values: out of memory: 16000000000000.0 MB more were requested, and there are ";
   const std::string nested = "{define: {block: {layers: [" + huge +
                              ", relu, {type: linear, name: narrow, out_features: 10}]}}, layers: "
                              "[flatten, {type: linear, out_features: 1000}, {type: block, name: "
@@ -254,8 +252,7 @@ TEST(Experiment, SaysHowAPresetGetsAnotherHead) {
             "num_attention_heads: 1, intermediate_size: 8, num_labels: 3}\n",
             "e.yaml"));
       },
-      "so it must give [10] (num_labels: 10 beside the preset's keys; a file's head is then "
-      "another one, which init_from can skip); within the preset 'vit' at e.yaml");
+      "so it must give [10] (set num_labels: 10 in the preset; the head of a file then differs, and init_from can skip it); within the preset 'vit' at e.yaml");
 }
 
 }  // namespace

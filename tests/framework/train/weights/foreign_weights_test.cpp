@@ -310,7 +310,7 @@ TEST_F(ForeignWeights, DamagedFilesAreNamed) {
       "cannot read '" + (folder_ / "none.safetensors") + "': No such file or directory");
   const std::string path = folder_.write("bad.safetensors", "no weights");
   expect_throws<CheckpointError>([&] { load_weights(path, model_); },
-                                 "'" + path + "' is no safetensors file, or damaged: ");
+                                 "'" + path + "' is not a valid safetensors file: ");
 }
 
 class RenamedCheckpoint : public ForeignWeights {
@@ -381,8 +381,9 @@ TEST_F(RenamedCheckpoint, ABufferTakesNoCompressedParameter) {
 
 TEST_F(RenamedCheckpoint, WithoutNamesTheFileIsNamedInTheError) {
   const std::string path = save(masked_layout());
-  refused(path, {"the checkpoint is of another model: 'fc1.weight' [2, 3] is in the model only",
-                 "(in '" + path + "')"});
+  refused(path,
+          {"the checkpoint belongs to a different model: 'fc1.weight' [2, 3] is in the model only",
+           "(in '" + path + "')"});
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST_F(ImportedMasks, ScipysMatricesHaveTheirPositionsForAMask) {
   };
   refused(csr({1, 8}, {0, 1, 1, 1, 2}), "are no csr matrix");
   refused(csr({3, 1}, {0, 2, 2, 2, 2}), "sum_duplicates()");
-  refused(csr({1, -1}, {0, 1, 1, 1, 2}), "an index is no column");
+  refused(csr({1, -1}, {0, 1, 1, 1, 2}), "an index is not a column");
   refused(csr({1, 3, 5}, {0, 1, 1, 1, 3}), "2 values for 3 indices");
   refused(csr({1, 3}, {0, 1, 1, 2}), "are no csr matrix");
   refused(csr({1, 3}, {0, 1, 1, 1, 2}, {4, -8}), "'fc.weight.shape'");

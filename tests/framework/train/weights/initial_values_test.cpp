@@ -126,8 +126,7 @@ TEST_F(InitFrom, APatternThatIsFoundIsKeptOrSaidToBeDropped) {
                        "it"));
   EXPECT_THAT(notes("algorithm: static"), Contains(dropped));
   EXPECT_THAT(notes("pattern: {type: nm, n: 3, m: 4}"),
-              Contains("fc1.weight: the pattern 3:4 of the sparsity section (static) is taken, and "
-                       "not 2:4 transposable, which the loaded weight has"));
+              Contains("fc1.weight: the pattern 3:4 of the sparsity section (static) replaces 2:4 transposable, which the loaded weight has"));
   EXPECT_THAT(notes("algorithm: magnitude, pattern: {type: nm, n: 2, m: 4, transposable: true}"),
               Not(Contains(dropped)));
 }
