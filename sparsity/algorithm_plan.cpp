@@ -39,11 +39,10 @@ std::vector<PlannedParameter> SparsityAlgorithm::plan(Forecast begun) const {
 void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const {
   const bool is_empty = planned.initial_nnz == 0 || planned.final_nnz == 0;
   if (is_exact && is_empty && planned.shape.numel() > 0) {
-    throw ConfigError(
-        std::string(type()) + ": parameter '" + planned.parameter + "' of shape " +
-        planned.shape.to_string() + (planned.initial_nnz == 0 ? " begins" : " ends") +
-        " without any nonzero, because their number is rounded down; make it less sparse"
-        ", or leave it out");
+    throw ConfigError(std::string(type()) + ": parameter '" + planned.parameter + "' of shape " +
+                      planned.shape.to_string() + (planned.initial_nnz == 0 ? " begins" : " ends") +
+                      " without any nonzero, because their number is rounded down; make it less "
+                      "sparse, or leave it out");
   }
   if (planned.changes.empty() && !planned.update_steps.empty()) {
     planned.changes = {{planned.update_steps.front(), planned.final_nnz}};

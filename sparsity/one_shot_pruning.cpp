@@ -254,11 +254,11 @@ void OneShotPruning::prune() {
 void OneShotPruning::require_work() {
   pruned_.clear();
   if (needs_inputs() && !run_) {
-    throw StateError(fmt::format(
-        "{} prunes by the inputs of layers, and needs examples of them: call calibrate_with with a "
-        "function that runs the given module on some batches, before "
-        "the first training step or prune()",
-        type()));
+    throw StateError(
+        fmt::format("{} prunes by the inputs of layers, and needs examples of them: call "
+                    "calibrate_with with a function that runs the given module on some batches, "
+                    "before the first training step or prune()",
+                    type()));
   }
   for (const SparseWeight& weight : weights()) {
     if (weight.target_nnz() <= weight.nnz()) return;

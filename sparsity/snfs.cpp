@@ -17,8 +17,7 @@ Snfs::Snfs(Options given)
   }
   if (redistribute_ && divides(options().groups)) {
     throw ConfigError(
-        "snfs: redistribution cannot be combined with balanced groups; set redistribute: "
-        "false");
+        "snfs: redistribution cannot be combined with balanced groups; set redistribute: false");
   }
   if (redistribute_ && options().pattern.is_structured()) {
     throw ConfigError(

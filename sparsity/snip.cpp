@@ -82,10 +82,10 @@ void Snip::forecast(Forecast& forecast) const {
   int64_t total = 0;
   for (const Shape& shape : shapes) total += shape.numel();
   if (global_ && global_count(total) == 0 && total > 0) {
-    throw ConfigError(fmt::format(
-        "snip: of all {} elements none is kept, because their number is rounded down; give "
-        "a lower sparsity",
-        total));
+    throw ConfigError(
+        fmt::format("snip: of all {} elements none is kept, because their number is rounded down; "
+                    "give a lower sparsity",
+                    total));
   }
   const std::vector<int64_t> targets = options().targets_at(0, 0, shapes);
   for (size_t i = 0; i < targets.size(); ++i) {

@@ -132,11 +132,11 @@ void report_lost_classes(const Config& data, const Dataset& train,
   if (lost.empty()) return;
   constexpr size_t kMost = 10;
   const size_t shown = std::min(lost.size(), kMost);
-  log_warning(fmt::format(
-      "{}: the first examples, which are trained on, do not have the classes {}{}; shuffle the "
-      "files, or give a larger limit",
-      data.get("limit").where(), join(std::span(lost).first(shown), ", "),
-      shown < lost.size() ? fmt::format(" and {} more", lost.size() - shown) : ""));
+  log_warning(
+      fmt::format("{}: the first examples, which are trained on, do not have the classes {}{}; "
+                  "shuffle the files, or give a larger limit",
+                  data.get("limit").where(), join(std::span(lost).first(shown), ", "),
+                  shown < lost.size() ? fmt::format(" and {} more", lost.size() - shown) : ""));
 }
 
 }  // namespace lacuna

@@ -294,8 +294,8 @@ void Loader::load_state(const StateDict& state) {
   const Position position{state.get<int64_t>("epoch"), state.get<int64_t>("batch")};
   if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {
     throw CheckpointError(
-        fmt::format("the saved state of the data loader is at batch {} of epoch {}; expected "
-                    "one of {} batches of an epoch from 0",
+        fmt::format("the saved state of the data loader is at batch {} of epoch {}; expected one "
+                    "of {} batches of an epoch from 0",
                     position.batch, position.epoch, batches_per_epoch()));
   }
   prefetcher_.reset();

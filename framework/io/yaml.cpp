@@ -160,7 +160,7 @@ class Builder : public YAML::EventHandler {
     const auto [first, is_new] = frame.key_lines.emplace(key, mark.line + 1);
     if (!is_new && !frame.is_merge) {
       const std::string where =
-          source_.has_lines ? fmt::format("; it is already given in line {}", first->second) : "";
+          source_.has_lines ? fmt::format("; first in line {}", first->second) : "";
       fail(source_.at(mark), "the key '" + key + "' is given twice" + where);
     }
     frame.key = key;

@@ -70,7 +70,7 @@ void fill_in_defaults(const Template& definition, Scope& scope) {
   }
   for (const auto& [name, value] : definition.arguments) {
     if (scope.arguments.contains(name)) continue;
-    value.error(fmt::format("the defaults of '{}' and '{}' depend on each other", name,
+    value.error(fmt::format("the default of '{}' depends on that of '{}', in a circle", name,
                             *missing_for(value, definition, scope)));
   }
 }

@@ -49,8 +49,7 @@ void read_training(const Config& section, QuantizeOptions& options) {
   if (options.smooth > 0.0) {
     section.get("smooth").error(
         "qat trains the weights and does not smooth; quantize with gptq and `smooth` first, or "
-        "leave "
-        "it out");
+        "leave it out");
   }
   const auto read = [&](const char* key, double fallback) {
     return require_range(section, key, section.get<double>(key, fallback), 0.0, 1e6);

@@ -39,8 +39,8 @@ void read_to(const Config& entry, Structured::Options& options) {
   if (to.is_null()) return;
   if (to.is_map() && !to.peek("time").is_null()) {
     to.get("time").error(
-        "training cannot target a time, which varies between runs; give {flops: F} or "
-        "{parameters: F}, or `lacuna shrink RUN --to time=F` afterwards");
+        "training cannot target a time, which varies between runs; give {flops: F} or {parameters: "
+        "F}, or `lacuna shrink RUN --to time=F` afterwards");
   }
   const auto [budget, left] = read_shrink_target(to);
   options.budget = budget;

@@ -25,8 +25,7 @@ std::vector<char32_t> single_characters(const std::vector<std::string>& tokens) 
       throw DataError(fmt::format("the token '{}' is not one character", printable(token)));
     }
     if (!characters.empty() && codes.front() <= characters.back()) {
-      throw DataError(fmt::format("the character '{}' must come after the one before it, in order",
-                                  printable(token)));
+      throw DataError(fmt::format("the character '{}' is out of order", printable(token)));
     }
     characters.push_back(codes.front());
   }

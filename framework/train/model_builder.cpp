@@ -198,8 +198,7 @@ class Builder {
     const Config to = options.at("tied_to");
     for (const char* key : {"init", "init_fan_in"}) {
       if (!options.has(key)) continue;
-      options.at(key).error(
-          fmt::format("the weight belongs to '{}', which initializes it", to.text()));
+      options.at(key).error(fmt::format("the weight is initialized by '{}'", to.text()));
     }
     if (!options.optional<bool>("trainable").value_or(true)) {
       options.at("trainable")

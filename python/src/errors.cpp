@@ -111,8 +111,8 @@ void bind_errors(py::module_& module) {
       add_class(module, "ShapeError", "Shapes that do not match.", base, PyExc_ValueError);
   classes.config =
       add_class(module, "ConfigError",
-                "An invalid configuration or option. `file`, `line`, `column` and `key` say "
-                "where the mistake is; each is None where that is not known.",
+                "An invalid configuration or option. `file`, `line`, `column` and `key` say where "
+                "the mistake is; each is None where that is not known.",
                 base, PyExc_ValueError);
   const py::object config = py::reinterpret_borrow<py::object>(classes.config);
   for (const char* name : {"file", "line", "column", "key"}) config.attr(name) = py::none();

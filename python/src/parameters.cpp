@@ -79,8 +79,7 @@ void set_values(const ParameterPtr& parameter, const py::object& given) {
   if (view != nullptr && view->parameter.lock() == parameter && !is_current(*view, *parameter)) {
     throw StateError(
         fmt::format("the array belongs to an earlier pattern of parameter '{}', which is at "
-                    "version {} now: take "
-                    "`values` again",
+                    "version {} now: take `values` again",
                     parameter->name(), version_of(parameter)));
   }
   const Tensor values = to_tensor(given);

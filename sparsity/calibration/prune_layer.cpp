@@ -50,8 +50,8 @@ PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
   if (selector.groups().count() > 1) {
     throw ConfigError(
         "layer '" + layer +
-        "': balance_in_groups and balance_out_groups cannot be combined with one-shot pruning "
-        "of a convolution in groups; leave them out, or the layer out of param_filter");
+        "': balance_in_groups and balance_out_groups cannot be combined with one-shot pruning of a "
+        "convolution in groups; leave them out, or the layer out of param_filter");
   }
   const auto groups = static_cast<int64_t>(grams.size());
   const Shape shape = shape_of_group(weight.shape(), groups);

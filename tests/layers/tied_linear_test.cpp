@@ -152,8 +152,8 @@ TEST(TiedLinear, RefusesAWeightWhoseGradientIsToBeSparse) {
   Tied tied;
   tied.table->weight->sparse_gradient = true;
   expect_throws<ConfigError>([&] { TiedLinear({.weight = tied.table->weight}); },
-                             "every row of 'in.table.weight' gets a gradient where a linear layer "
-                             "is tied to it; leave out sparse_gradient there");
+                             "every row of 'in.table.weight' gets a gradient, because a linear "
+                             "layer is tied to it; leave out sparse_gradient there");
 }
 
 TEST(TiedLinear, CountsForWhatItMultiplies) {

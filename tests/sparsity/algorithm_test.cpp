@@ -40,7 +40,8 @@ TEST(StaticTest, RefusesAWeightWhoseValuesFitInNoMemory) {
     Static algorithm({.sparsity = 0.5, .init_method = method});
     expect_throws<MemoryError>(
         [&] { model.apply(algorithm); },
-        "parameter 'huge.weight' [268435456, 1073741824] with 144115188075855872 nonzeros: out of memory: 576460752303.4 MB more were requested, and there are ");
+        "parameter 'huge.weight' [268435456, 1073741824] with 144115188075855872 nonzeros: out of "
+        "memory: 576460752303.4 MB more were requested, and there are ");
   }
 }
 

@@ -108,7 +108,7 @@ TEST(GrowByChoice, RefusesWhatCannotBe) {
       [] { make("{algorithm: set, sparsity: 0.5, grow: gradient}"); },
       "grow: set has its own growth rule; to choose one, use algorithm: dynamic");
   expect_throws<ConfigError>([] { make("{algorithm: rigl, sparsity: 0.5, grow: {mixed: 0.5}}"); },
-                             "rigl has a growth of its own");
+                             "rigl has its own growth rule");
   expect_throws<ConfigError>([] { make("{algorithm: dynamic, sparsity: 0.5, grow: momentum}"); },
                              "c.yaml:1:43: grow: expected 'random', 'gradient' or {mixed: the "
                              "share by gradient}");

@@ -104,7 +104,7 @@ void expect_refused(const std::string& yaml, int steps, const std::string& words
 
 TEST(PlanTest, RefusesZeroUpdates) {
   expect_refused("{algorithm: set, sparsity: 0.5, update: {freq: 100}}", 99,
-                 "set: no update falls within its 99 steps; look at update.freq, start and stop");
+                 "set: no update falls within its 99 steps; check update.freq, start and stop");
   expect_refused("{algorithm: set, sparsity: 0.5, update: {steps: [0, 7]}}", 6, "no update falls");
 }
 

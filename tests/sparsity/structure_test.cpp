@@ -290,7 +290,7 @@ TEST(StructuredConfig, MistakesAreNamed) {
       "{algorithm: static, sparsity: 0.5, layout: nm, pattern: {type: block, rows: 4, cols: 4}}",
       "layout nm needs a pattern of its type");
   refused("{algorithm: static, balance_in_groups: 2, pattern: {type: nm, n: 2, m: 4}}",
-          "does not go with balance_in_groups");
+          "cannot be combined with balance_in_groups");
   refused("{algorithm: static, init_method: balanced, pattern: {type: nm, n: 2, m: 4}}",
           "cannot be combined with init_method 'balanced'");
   refused("{algorithm: static, init_method: from_zeros, pattern: {type: nm, n: 2, m: 4}}",

@@ -194,8 +194,7 @@ Tensor attention_to_seen(const Tensor& qkv, std::span<const float> keys,
   const auto count = static_cast<int64_t>(keys.size());
   if (shape[0] != 1 || count % row != 0 || count / row < tokens || keys.size() != values.size()) {
     throw ShapeError(fmt::format(
-        "attention: qkv {} of one text needs as many keys as values, {} per token, found {} "
-        "and {}",
+        "attention: qkv {} of one text needs as many keys as values, {} per token, found {} and {}",
         shape.to_string(), row, keys.size(), values.size()));
   }
   Tensor y = Tensor::empty(Shape{1, tokens, p.heads * d});

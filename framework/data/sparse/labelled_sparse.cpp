@@ -98,11 +98,11 @@ SparsePtr read_split(const std::string& path, int64_t features, int64_t labels) 
   const bool fits = (features == 0 || examples.features == features) &&
                     (labels == 0 || examples.labels == labels);
   if (!fits) {
-    throw DataError(fmt::format(
-        "{}:1: expected {} features{}, as in the training examples, found {} features and {} "
-        "labels",
-        path, features, labels == 0 ? "" : fmt::format(" and {} labels", labels), examples.features,
-        examples.labels));
+    throw DataError(
+        fmt::format("{}:1: expected {} features{}, as in the training examples, found {} features "
+                    "and {} labels",
+                    path, features, labels == 0 ? "" : fmt::format(" and {} labels", labels),
+                    examples.features, examples.labels));
   }
   return std::make_shared<const LabelledSparse>(std::move(examples));
 }

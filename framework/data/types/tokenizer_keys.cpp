@@ -115,9 +115,7 @@ int64_t read_mask_id(const Config& data) {
   }
   if (!data.has("mask_id")) {
     data.get("mask_fraction")
-        .error(
-            "give mask_id, which replaces hidden tokens, or vocab, merges and "
-            "mask_token");
+        .error("give mask_id, which replaces hidden tokens, or vocab, merges and mask_token");
   }
   return data.get<int64_t>("mask_id", 0);
 }
@@ -143,8 +141,8 @@ std::optional<MaskKeys> read_mask(const Config& data, std::string_view kind, Mas
   if (kind != "wordpiece" && kind != "words" && !data.has("mask_token")) {
     data.get("mask_fraction")
         .error("the tokenizer '" + std::string(kind) +
-               "' has no mask to replace hidden tokens; give mask_token, or choose "
-               "wordpiece or words");
+               "' has no mask to replace hidden tokens; give mask_token, or choose wordpiece or "
+               "words");
   }
   return MaskKeys{*fraction, data.get<std::string>("mask_token", "[MASK]")};
 }

@@ -147,11 +147,10 @@ void require_known_format(const std::string& path, std::string_view header, int6
              "CONFIG --out RUN` makes a run of them, or prints how to convert them; FILE must end "
              "in .safetensors, .npz, .npy, .pt or .pth");
     }
-    refuse(
-        path,
-        "is not a checkpoint, or is damaged: it does not begin with 'lacuna checkpoint'; weights "
-        "of "
-        "other tools end in .safetensors, .npz or .npy, and `lacuna import` makes a run of them");
+    refuse(path,
+           "is not a checkpoint, or is damaged: it does not begin with 'lacuna checkpoint'; "
+           "weights of other tools end in .safetensors, .npz or .npy, and `lacuna import` makes a "
+           "run of them");
   }
   if (header.size() < static_cast<size_t>(kSealBytes)) {
     refuse(path, fmt::format("is cut off: expected a header of {} bytes, found {} bytes in all",

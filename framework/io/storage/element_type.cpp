@@ -80,8 +80,7 @@ std::optional<std::string> beyond_float(std::span<const std::byte> doubles,
     if (!std::isinf(floats[i]) || std::isinf(load<double>(doubles, i))) continue;
     return fmt::format(
         "has the value {} (its element {}, in row-major order), which is beyond the range of "
-        "float32 (up to 3.4e38); scale or clip it in the tool "
-        "that wrote it",
+        "float32 (up to 3.4e38); scale or clip it in the tool that wrote it",
         load<double>(doubles, i), i);
   }
   return std::nullopt;

@@ -148,10 +148,10 @@ class DictionaryReader {
     }
     const std::optional<OtherType> other = other_type(name);
     if (!other || (order != '<' && order != '>' && order != '|')) {
-      throw DataError(fmt::format(
-          "its type '{}' is unknown; expected one of b1, i1 to i8, u1 to u8, f2, f4 and f8, as "
-          "in '<f4'",
-          descr));
+      throw DataError(
+          fmt::format("its type '{}' is unknown; expected one of b1, i1 to i8, u1 to u8, f2, f4 "
+                      "and f8, as in '<f4'",
+                      descr));
     }
     header_.width = other->width;
     header_.character = name.front() == 'U' ? 4 : name.front() == 'S' ? 1 : 0;

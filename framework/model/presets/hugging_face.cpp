@@ -24,8 +24,7 @@ Config load_config_json(const Config& from_hf, const std::string& folder) {
   if (!config.is_map()) config.fail("a JSON object");
   if (!config.has("model_type")) {
     config.error(
-        "model_type, the model's family, is missing; add it, as in "
-        "\"model_type\": \"gpt2\"");
+        "model_type, the model's family, is missing; add it, as in \"model_type\": \"gpt2\"");
   }
   return config;
 }

@@ -139,8 +139,7 @@ void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
   if (has_same_vocabulary(data, format.tokenizer)) return;
   throw DataError(
       "the data has a different vocabulary than the model was trained with; to evaluate another "
-      "text, "
-      "keep the training data and give the text as data.test");
+      "text, keep the training data and give the text as data.test");
 }
 
 // What the model knows of its training data.

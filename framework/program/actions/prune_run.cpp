@@ -39,8 +39,8 @@ Config merged_config(const SourceRun& source, const Config& given,
     for (const std::string& assignment : assignments) {
       if (!assignment.starts_with("sparsity=")) continue;
       throw ConfigError("--set " + assignment +
-                        ": this removes the `sparsity` section, which selects the method; leave "
-                        "it out, or give sparsity={algorithm: wanda, sparsity: 0.5}");
+                        ": this removes the `sparsity` section, which selects the method; leave it "
+                        "out, or give sparsity={algorithm: wanda, sparsity: 0.5}");
     }
     given.error(
         "there is no `sparsity` section; give one with magnitude, wanda, sparsegpt or admm "

@@ -176,10 +176,10 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
 // Multiples that the user chose, and that miss the budget.
 void ShrunkModel::report_rounding(double part, const ShrinkOptions& options) {
   if (options.round_to.is_auto || rounding_.multiple == 1 || part >= kLeastUse * options.to) return;
-  messages_.push_back(fmt::format(
-      "{:.3g} of the {} is left, although {:g} was allowed, because counts are multiples of {}; "
-      "round_to: auto comes closer",
-      part, to_string(options.budget), options.to, rounding_.multiple));
+  messages_.push_back(
+      fmt::format("{:.3g} of the {} is left, although {:g} was allowed, because counts are "
+                  "multiples of {}; round_to: auto comes closer",
+                  part, to_string(options.budget), options.to, rounding_.multiple));
 }
 
 double ShrunkModel::step_seconds(const KeptUnits& kept) const {

@@ -33,16 +33,15 @@ std::string remedy(const Dataset& data, const Shape& output, const Shape& wanted
   }
   if (output.rank() > wanted.rank()) {
     return " (it returns outputs per token, but the data has one label per sentence: the presets "
-           "bert and "
-           "distilbert need head: classification, or data.mask_fraction hides tokens to be "
-           "predicted)";
+           "bert and distilbert need head: classification, or data.mask_fraction hides tokens to "
+           "be predicted)";
   }
   return data.token_label() == TokenLabel::Next
              ? " (it returns outputs per sentence, but the data's labels are the next tokens, "
                "which the presets gpt2 and llama predict)"
              : " (it returns outputs per sentence, but the data has a label for each token: the "
-               "presets "
-               "bert and distilbert need head: masked_lm, or data.mask_fraction is left out)";
+               "presets bert and distilbert need head: masked_lm, or data.mask_fraction is left "
+               "out)";
 }
 
 std::string behind(const ModelLayers& layers) {

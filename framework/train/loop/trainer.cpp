@@ -36,8 +36,7 @@ std::string arithmetic_notice(std::optional<int64_t> saved) {
       saved ? fmt::format("arithmetic revision {}", *saved) : "no arithmetic revision";
   return fmt::format(
       "the checkpoint has {}, but this version of lacuna has revision {}: last digits may differ "
-      "from those "
-      "of a run that never stopped",
+      "from those of a run that never stopped",
       has, kArithmeticRevision);
 }
 

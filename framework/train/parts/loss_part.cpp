@@ -35,8 +35,7 @@ void build_loss(ExperimentBuild& b) {
   if (e.data.augment.mixup != 0.0 && e.loss.depends_on_class()) {
     data.at("augment").at("mixup").error(
         "mixtures of two classes cannot be weighted by class; leave out mixup or "
-        "loss.class_weights "
-        "and loss.ignore_index");
+        "loss.class_weights and loss.ignore_index");
   }
 }
 

@@ -177,8 +177,8 @@ WidenOptions read_widen(const Config& model) {
   }
   if (!is_preset(model) && options.keys.empty()) {
     node.error(
-        "the widths of this model are unknown; name keys of layers or arguments of "
-        "templates: widen: {match: " +
+        "the widths of this model are unknown; name keys of layers or arguments of templates: "
+        "widen: {match: " +
         match + ", keys: [out_features]}");
   }
   return options;

@@ -227,8 +227,8 @@ FirstValues load_first_values(Config& config, Module& model, const DataSplits& d
   if (!has_same_vocabulary(*data.train, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +
                 ": the loaded weights come from a run on text with a different vocabulary than the "
-                "data's, so their rows mean other tokens here; give the data "
-                "that run's vocabulary, or `skip` the table of tokens");
+                "data's, so their rows mean other tokens here; give the data that run's "
+                "vocabulary, or `skip` the table of tokens");
   }
   for (const ParameterPtr& parameter : model.parameters()) {
     values.patterns[parameter->name()] = parameter->pattern();

@@ -287,10 +287,10 @@ class StoredArrays final : public StoredValues {
     }
   }
   [[noreturn]] void refuse_csr(const Csr& csr, const std::string& problem) const {
-    throw DataError(fmt::format(
-        "the arrays of '{}' in '{}' are not a csr matrix: {}; save the parts of scipy's "
-        "csr_matrix, or the weight dense",
-        csr.name, path_, problem));
+    throw DataError(
+        fmt::format("the arrays of '{}' in '{}' are not a csr matrix: {}; save the parts of "
+                    "scipy's csr_matrix, or the weight dense",
+                    csr.name, path_, problem));
   }
 
   // Whether an array is the mask of another one, which it is then noted for.

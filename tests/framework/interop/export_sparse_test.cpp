@@ -107,7 +107,7 @@ TEST_F(SparseExport, SparseGoesWithFormatsThatHaveIt) {
   for (const char* format : {"npz", "csr-npz"}) {
     expect_throws<ConfigError>(
         [&] { export_run(run(), folder_ / "w", {.format = format, .sparse = true}); },
-        "takes no --sparse; safetensors and onnx do");
+        "does not support --sparse; safetensors and onnx do");
   }
   expect_throws<ConfigError>(
       [&] {

@@ -194,16 +194,17 @@ TEST(Checkpoint, RefusesWhatIsNoCheckpoint) {
   EXPECT_THAT(read_message(folder / "text.h5"),
               HasSubstr("it does not begin with 'lacuna checkpoint'"));
   EXPECT_THAT(read_message(std::string(kSourceFolder) + "/tests/golden/schedules.h5"),
-              HasSubstr("is an HDF5 file but no checkpoint of lacuna"));
+              HasSubstr("is an HDF5 file, but not a lacuna checkpoint"));
 }
 
 TEST(Checkpoint, RefusesANewerFormatAndReadsOlderOnes) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "a.h5", sample());
   seal_file(folder / "a.h5", 3);
-  EXPECT_EQ(read_message(folder / "a.h5"),
-            "'" + folder / "a.h5" +
-                "' was written in format 3, but this version of lacuna reads up to 2: use a newer one");
+  EXPECT_EQ(
+      read_message(folder / "a.h5"),
+      "'" + folder / "a.h5" +
+          "' was written in format 3, but this version of lacuna reads up to 2: use a newer one");
   for (const int64_t format : {int64_t{1}, kCheckpointFormat}) {
     seal_file(folder / "a.h5", format);
     expect_same(read_checkpoint(folder / "a.h5"), sample());

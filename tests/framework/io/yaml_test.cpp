@@ -125,7 +125,7 @@ TEST(Yaml, TagsOfTheCoreSchemaAreRead) {
 
 TEST(Yaml, RefusesKeysThatComeTwice) {
   EXPECT_EQ(message_of("lr: 1\nseed: 2\nlr: 3\n"),
-            "c.yaml:3:1: the key 'lr' is given twice; it is already given in line 1");
+            "c.yaml:3:1: the key 'lr' is given twice; first in line 1");
 }
 
 TEST(Yaml, RefusesKeysThatAreNotText) {

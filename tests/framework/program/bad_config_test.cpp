@@ -137,7 +137,7 @@ TEST_F(BadConfig, ThatIsNoYaml) {
                              "list of 1");
   refuses_text("hello\n", at + ":1:1: expected a map with model, data, optimizer and train, found "
                                "'hello'");
-  refuses_text("data: 1\ndata: 2\n", at + ":2:1: the key 'data' is given twice; it is already given in line 1");
+  refuses_text("data: 1\ndata: 2\n", at + ":2:1: the key 'data' is given twice; first in line 1");
 }
 
 TEST_F(BadConfig, OfSections) {

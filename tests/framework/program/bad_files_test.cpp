@@ -128,9 +128,11 @@ TEST_F(BadFiles, OfCheckpoints) {
        "cannot read the checkpoint '" + (folder_ / "missing.h5") + "': No such file or directory"},
       {"cut.h5", "' is cut off or damaged: expected "},
       {"flipped.h5", "' is damaged: expected the checksum "},
-      {"newer.h5", "' was written in format 9, but this version of lacuna reads up to 2: use a newer one"},
+      {"newer.h5",
+       "' was written in format 9, but this version of lacuna reads up to 2: use a newer one"},
       {"empty.h5", "empty.h5"},
-      {"config.yaml", "' is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'"},
+      {"config.yaml",
+       "' is not a checkpoint, or is damaged: it does not begin with 'lacuna checkpoint'"},
       {"torch.zip", "holds weights of another tool, not a lacuna checkpoint: `lacuna import FILE"},
       {"nothing", "the folder '" + (folder_ / "nothing") +
                       "' holds no checkpoints; give a checkpoint file, or the folder of a run"}};

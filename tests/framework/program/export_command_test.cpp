@@ -47,7 +47,7 @@ TEST_F(ExportCommand, ARunGoesOutAndComesBackTheSame) {
 TEST_F(ExportCommand, WritesAModelCard) {
   const Ended ended = run_lacuna({"export", run_dir(), "--card", "--out", folder_ / "card.md"});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("its licence is to be filled in"));
+  EXPECT_THAT(ended.out, HasSubstr("fill in its licence"));
   const std::string card = read_text(folder_ / "card.md");
   const Config told = summary(run_dir());
   char accuracy[64];

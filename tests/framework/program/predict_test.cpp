@@ -139,7 +139,7 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
               testing::MatchesRegex(expected + red + ",red,[^\n]*\n"));
   const std::string broken_folder = folder_ / "broken";
   std::filesystem::create_directories(broken_folder + "/a/b");
-  EXPECT_THAT(predict("broken").err, HasSubstr("/broken/a/b: a folder in the folder of a class"));
+  EXPECT_THAT(predict("broken").err, HasSubstr("/broken/a/b: a folder inside a class folder"));
   std::filesystem::remove(broken_folder + "/a/b");
   EXPECT_THAT(predict("broken").err, HasSubstr("/broken: this folder holds no images"));
   write_text(broken_folder + "/a/notes.txt", "no image");

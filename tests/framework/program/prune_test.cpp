@@ -84,7 +84,8 @@ TEST_F(Prune, TellsThatInputsAreNormalizedAnew) {
   write_text(prune_config(), section + data + "standard}\n");
   const Ended anew = prune(run_dir(), "anew");
   EXPECT_EQ(anew.code, 0) << anew.err;
-  EXPECT_THAT(anew.err, HasSubstr("prune.yaml:2:64: data.normalize: inputs are normalized anew"));
+  EXPECT_THAT(anew.err, HasSubstr("prune.yaml:2:64: data.normalize: inputs are normalized with the "
+                                  "statistics of these examples"));
   write_text(prune_config(), section + "data: {type: glyphs, train_size: 60, test_size: 30}\n");
   const Ended kept = prune(run_dir(), "kept");
   EXPECT_EQ(kept.code, 0) << kept.err;
@@ -298,8 +299,7 @@ TEST_F(Prune, TellsThatAFolderInTheConfigurationIsNotUsed) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.err,
               HasSubstr("warning: " + prune_config() + ":1:10: run_dir: '" + run_dir("elsewhere") +
-                        "' is not used; the folder of the "
-                        "new run is --run-dir's, '" +
+                        "' is not used; the folder of the new run is given by --run-dir, '" +
                         run_dir("pruned") + "'"));
   EXPECT_FALSE(std::filesystem::exists(run_dir("elsewhere")));
 }
@@ -312,7 +312,7 @@ TEST_F(Prune, ErrorsNameThePlaceAtFault) {
     EXPECT_THAT(ended.err, HasSubstr("error: " + words));
     expect_nothing("pruned");
   };
-  refuse({"--set", "sparsity="}, "--set sparsity=: this takes the `sparsity` section away");
+  refuse({"--set", "sparsity="}, "--set sparsity=: this removes the `sparsity` section");
   refuse({"--set", "sparsity=0.5"}, "--set sparsity=0.5: sparsity: prune takes magnitude");
   refuse({"--set", "run_dir=other"},
          "--set run_dir=other: the folder of the new run is given by --run-dir, '" +

@@ -160,8 +160,8 @@ TEST_F(Training, GoesBackToTheBestWhereItStopsEarly) {
   ASSERT_TRUE(end.required<bool>("stopped_early"));
   const auto best_step = end.required<int>("best_step"), steps = end.required<int>("steps");
   ASSERT_LT(best_step, steps);
-  EXPECT_THAT(ended.err,
-              HasSubstr("what it was at step " + std::to_string(best_step) + ", the best"));
+  EXPECT_THAT(ended.err, HasSubstr("the model has the weights of step " +
+                                   std::to_string(best_step) + ", the best"));
   EXPECT_EQ(read_checkpoint(run_dir() + "/checkpoints/best.h5").step, best_step);
   const auto step_of = [&](const std::vector<std::string>& options, const char* words) {
     std::vector<std::string> arguments = {"eval", run_dir(), "--json"};
@@ -224,10 +224,10 @@ TEST_F(Training, RefusesAModelThatThereIsNoMemoryFor) {
   write_text(config(), text);
   const Ended ended = train();
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("config.yaml:5:5: model.1: layer 'fc1' (linear): parameter "
-                                   "'fc1.weight' [1000000000000000, 784] with 784000000000000000 "
-                                   "values: out of memory: 3136000000000.0 MB more were requested, "
-                                   "and there are "));
+  EXPECT_THAT(ended.err,
+              HasSubstr("config.yaml:5:5: model.1: layer 'fc1' (linear): parameter 'fc1.weight' "
+                        "[1000000000000000, 784] with 784000000000000000 values: out of memory: "
+                        "3136000000000.0 MB more were requested, and there are "));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
 }
 

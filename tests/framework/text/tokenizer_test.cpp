@@ -60,7 +60,7 @@ TEST(Tokenizer, RefusesJsonOfNoTokenizer) {
                            "a tokenizer of the kind 'words' needs 'lower_case'");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "bytes", "tokenizer": "bytes"})"); },
                            "'tokenizer' appears twice");
-  expect_throws<DataError>([&] { read(R"({"tokenizer": 3})"); }, "'tokenizer' is no part of");
+  expect_throws<DataError>([&] { read(R"({"tokenizer": 3})"); }, "'tokenizer' is not a part of");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "bytes", "tokens": [["a"]]})"); },
                            "in the list 'tokens': expected text, found a list");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "bytes", "tokens": [1]})"); },

@@ -160,7 +160,9 @@ TEST_F(RowGradients, RefuseATiedHeadAtItsPlace) {
                            kSgd + "train: {steps: 2}\n",
                        "rows.yaml"));
       },
-      "rows.yaml:4:5: model.1: linear: every row of 'wte.weight' gets a gradient, because a linear layer is tied to it; leave out sparse_gradient there, or give the linear layer its own weight");
+      "rows.yaml:4:5: model.1: linear: every row of 'wte.weight' gets a gradient, because a linear "
+      "layer is tied to it; leave out sparse_gradient there, or give the linear layer its own "
+      "weight");
 }
 
 }  // namespace

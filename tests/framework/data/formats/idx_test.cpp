@@ -105,7 +105,7 @@ TEST(Idx, RefusesADamagedGzipStream) {
   std::string text;
   for (int i = 0; i < 4000; ++i) text += static_cast<char>((i * i) % 251);
   const std::string good = read_file(write_gzip(folder / "good.gz", idx_labels(4000, text)));
-  const std::string advice = "fetch the file again";
+  const std::string advice = "download the file again";
 
   EXPECT_THAT(
       label_error(folder.write("cut.gz", good.substr(0, good.size() / 2))),

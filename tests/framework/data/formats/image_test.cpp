@@ -160,8 +160,7 @@ TEST_F(ImageFile, RefusesWhatIsNoImage) {
   EXPECT_EQ(error(""), folder_ / "image.bin" + ": the file is empty; expected an image");
   EXPECT_EQ(error("hello"),
             folder_ / "image.bin" +
-                ": not a PNG, JPEG, WebP or GIF image: it begins with the bytes 68 65 "
-                "6c 6c");
+                ": not a PNG, JPEG, WebP or GIF image: it begins with the bytes 68 65 6c 6c");
   EXPECT_THAT(error("BM......"), HasSubstr("42 4d 2e 2e, as BMP files do"));
   EXPECT_THAT(error("RIFF...."), HasSubstr("52 49 46 46"));
   EXPECT_THAT(error(std::string("II*\0....", 8)), HasSubstr("as TIFF files do"));

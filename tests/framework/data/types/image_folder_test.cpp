@@ -104,7 +104,7 @@ TEST_F(ImageFolder, TakesTheSplitsFoldersOneByOne) {
   EXPECT_EQ(splits.validation->size(), 4);
   EXPECT_EQ(splits.test->size(), 4);
   data.set("dir", folder_.path());
-  EXPECT_THAT(config_error(data), HasSubstr("train_dir: does not go with dir"));
+  EXPECT_THAT(config_error(data), HasSubstr("train_dir: cannot be combined with dir"));
 }
 
 TEST_F(ImageFolder, PassesHiddenFilesOver) {
@@ -152,7 +152,7 @@ TEST_F(ImageFolder, SplitsOneFolderOfClasses) {
   EXPECT_NE(first_pixels(load_data(data, 8).test), first_pixels(splits.test));
   EXPECT_TRUE(has_training_files(data));
   add("stray.png", 1);
-  EXPECT_THAT(error(config()), HasSubstr("stray.png: a file in no class folder"));
+  EXPECT_THAT(error(config()), HasSubstr("stray.png: a file outside the class folders"));
   fs::remove(folder_ / "stray.png");
   add("test/cat/1.png", 1);  // it is a folder of splits now
   EXPECT_THAT(error(config()), HasSubstr("cat: expected the folders train, val and test"));
@@ -179,7 +179,7 @@ TEST_F(ImageFolder, RefusesFoldersThatCannotBe) {
   fs::remove(folder_ / "train/dog/a.png");
   add("train/dog/a.png", 1);
   add("train/b.png", 1);
-  EXPECT_THAT(error(config()), HasSubstr("train/b.png: a file in no class folder"));
+  EXPECT_THAT(error(config()), HasSubstr("train/b.png: a file outside the class folders"));
   fs::remove(folder_ / "train/b.png");
   add("test/dogs/a.png", 1);
   EXPECT_THAT(error(config()), HasSubstr("test/dogs: the training images have no class 'dogs'; did "

@@ -193,10 +193,12 @@ TEST_F(LongText, RefuseTextThatIsNone) {
 
 TEST_F(LongText, AreNeitherNormalizedNorAugmented) {
   set("normalize", "none");
-  EXPECT_THAT(config_error(), HasSubstr("normalize: the inputs are tokens"));
+  EXPECT_THAT(config_error(),
+              HasSubstr("normalize: this key does not apply to inputs that are tokens"));
   data_.erase("normalize");
   set("augment", Config::map({{"flip", true}}));
-  EXPECT_THAT(config_error(), HasSubstr("augment: the inputs are tokens"));
+  EXPECT_THAT(config_error(),
+              HasSubstr("augment: this key does not apply to inputs that are tokens"));
 }
 
 TEST_F(LongText, KeepTheirVocabularyUnderALimit) {

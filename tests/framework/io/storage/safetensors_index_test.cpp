@@ -76,8 +76,8 @@ TEST_F(ShardedModel, AgreesWithItsIndex) {
   refused(first + "," + bias + R"(, "fc2.weight": "model-00001-of-00002.safetensors")",
           "the tensor 'fc2.weight' is not in 'model-00001-of-00002.safetensors'");
   refused(first + "," + second + R"(, "fc1.bias": "model-00002-of-00002.safetensors")",
-          "the tensor 'fc1.bias' is in 'model-00001-of-00002.safetensors', but the index lists it in "
-          "'model-00002-of-00002.safetensors'");
+          "the tensor 'fc1.bias' is in 'model-00001-of-00002.safetensors', but the index lists it "
+          "in 'model-00002-of-00002.safetensors'");
   write_safetensors(folder_ / "model-00002-of-00002.safetensors",
                     {{"fc1.bias", Tensor::from({1}, std::vector<float>{3})},
                      {"fc2.weight", Tensor::from({2, 1}, std::vector<float>{4, 5})}});

@@ -48,7 +48,8 @@ TEST_F(ClassBalanceRuns, KeepTheWeightsThatTheyMeasured) {
             summary(run_dir()).at("test_loss").text());
   const Ended refused = run_lacuna({"eval", run_dir(), "--set", kBalanced});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("training measures balanced; leave it out for the run's"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("only training measures `balanced`; leave it out to use the run's"));
 }
 
 TEST_F(ClassBalanceRuns, GoOnByTheConfigurationThatBeganThem) {

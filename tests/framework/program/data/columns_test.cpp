@@ -120,7 +120,7 @@ TEST_F(Columns, MayBeOthersOfOtherFirstLayers) {
   const Ended student =
       train_here({"--set", setting, "--set", "loss={type: distillation, teacher: run}"}, "student");
   EXPECT_EQ(student.code, 0) << student.err;
-  EXPECT_THAT(student.err, HasSubstr("the teacher reads columns by their place"));
+  EXPECT_THAT(student.err, HasSubstr("the teacher reads columns by position"));
   refuses(evaluate({"data.train=" + (folder_ / "renamed.csv"), "data.test=null"}),
           "the table has the columns 'w', but the model was trained on 'x'");
 }

@@ -61,7 +61,7 @@ TEST_F(SentenceTables, LearnFromPairsAndPredictByColumns) {
   write_text(folder_ / "long.csv",
              "claim,answer\nyes or no or yes or no,no it is not and it is not\nyes or no,no\n");
   EXPECT_THAT(predict("long.csv").err,
-              HasSubstr("1 of 2 examples has more than 12 tokens, and what is beyond is cut off"));
+              HasSubstr("1 of 2 examples has more than 12 tokens, and the rest is cut off"));
   write_text(folder_ / "half.csv", "claim\nyes or no\n");
   EXPECT_THAT(predict("half.csv").err, HasSubstr("half.csv: no column 'answer'"));
 }

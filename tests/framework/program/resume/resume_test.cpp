@@ -112,9 +112,9 @@ TEST_F(Resume, TellsToStartARunThatHasNoConfigurationYet) {
   write_text(run_dir() + "/.config.yaml.tmp-1", "half");
   const Ended ended = train({"--resume"});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("there is nothing to resume: '" + run_dir() +
-                                   "' has no config.yaml of a run; start the run without "
-                                   "--resume"));
+  EXPECT_THAT(ended.err,
+              HasSubstr("there is nothing to resume: '" + run_dir() +
+                        "' has no config.yaml of a run; start the run without --resume"));
   EXPECT_EQ(train().code, 0);
   EXPECT_EQ(
       listing(run_dir()),

@@ -91,13 +91,13 @@ TEST(SweepPlan, RefusesRangesThatCannotBeMeant) {
   const auto refused = [](const std::string& over, int64_t draws, const std::string& message) {
     expect_throws<ConfigError>([&] { plan_sweep({over}, 0, 1, {.count = draws}); }, message);
   };
-  refused("lr=1e-4..1e-2", 0, "a range is drawn from; say by --random N");
+  refused("lr=1e-4..1e-2", 0, "a range needs --random N");
   refused("lr=2..1", 3, "the range ends where it begins, or before");
   refused("lr=log:0..1", 3, "a logarithmic range must begin above 0, found 0");
   refused("lr=log:a..b", 3, "expected two numbers, as log:1..100");
   refused("lr=log:3", 3, "expected a range, as log:1..100");
-  refused("lr=0.1..0.2,0.5", 3, "a range stands alone");
-  refused("n=1..3", 4, "3 different combinations were found alone");
+  refused("lr=0.1..0.2,0.5", 3, "a range cannot be combined with other values");
+  refused("n=1..3", 4, "only 3 different combinations were found");
   expect_throws<ConfigError>([] { plan_sweep({}, 0, 1, {.count = 3}); }, "no --over to draw from");
   // A path with dots is a value.
   EXPECT_EQ(plan_sweep({"data.dir=../data"}, 0, 1)[0].overrides[0], "data.dir=../data");

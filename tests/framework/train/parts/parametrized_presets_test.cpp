@@ -157,7 +157,8 @@ TEST_F(ParametrizedPresets, RefuseWhatHasNoRules) {
                              return std::make_unique<Mine>(std::move(parameters));
                            });
   expect_throws<ConfigError>([&] { build(std::string(kGpt) + "}", "optimizer: {type: mine}\n"); },
-                             "optimizer.type: the parametrization has no rules for the optimizer 'mine', only for sgd, adam and adamw");
+                             "optimizer.type: the parametrization has no rules for the optimizer "
+                             "'mine', only for sgd, adam and adamw");
 }
 
 TEST_F(ParametrizedPresets, CountNonzerosIfToldTo) {

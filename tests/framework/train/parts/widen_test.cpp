@@ -133,7 +133,7 @@ TEST(Widen, RefusesWhatItCannotWiden) {
   refuses(mlp + "init_from: x.h5, widen: {match: flops, keys: [out_features]}}", "{sparsity: 0.8}",
           "the loaded weights have the shapes that are written");
   refuses(mlp + "widen: {match: flops, keys: [out_features]}}",
-          "{sparsity: 0.999, param_filter: fc1.weight}", "model.widen: even 64 times as wide");
+          "{sparsity: 0.999, param_filter: fc1.weight}", "model.widen: even 64 times wider");
 }
 
 }  // namespace

@@ -206,10 +206,10 @@ TEST_F(ForeignWeights, AllThatDoesNotFitIsNamedAtOnce) {
                                   {"norm.mean", Tensor::zeros({1})},
                                   {"head.bias", Tensor::zeros({7})}});
   refused(path, {"the values in '" + path +
-                 "' are of another model: 'fc1.weight' is [2, 3] in the model, [3, 2] in the file; "
-                 "'fc1.bias' [2] is in the model only; 'norm.mean' is [2] in the model, [1] in the "
-                 "file; 'head.bias' [7] is in the file only; `rename` changes names of the file, "
-                 "`skip` leaves the model's as they are"});
+                 "' belong to a different model: 'fc1.weight' is [2, 3] in the model, [3, 2] in "
+                 "the file; 'fc1.bias' [2] is in the model only; 'norm.mean' is [2] in the model, "
+                 "[1] in the file; 'head.bias' [7] is in the file only; `rename` changes names of "
+                 "the file, `skip` leaves the model's as they are"});
 }
 
 TEST_F(ForeignWeights, RenamedOnesAreNamedAsInTheFileToo) {
@@ -354,11 +354,11 @@ TEST_F(RenamedCheckpoint, SkipsAndRefusesAsOtherFilesDo) {
   EXPECT_THAT(values("fc1.bias"), Each(2));
   EXPECT_EQ(values("fc2.weight"), before);
   EXPECT_THAT(mean(), Each(0));
-  refused(
-      path,
-      {"the values in '" + path + "' are of another model: 'norm.mean' [2] is in the model only",
-       "'norm.average' [2] is in the file only (there 'module.norm.mean')"},
-      {.rename = {{"*.mean", "norm.average"}, {"module.*", "*"}}, .skip = {}});
+  refused(path,
+          {"the values in '" + path +
+               "' belong to a different model: 'norm.mean' [2] is in the model only",
+           "'norm.average' [2] is in the file only (there 'module.norm.mean')"},
+          {.rename = {{"*.mean", "norm.average"}, {"module.*", "*"}}, .skip = {}});
 }
 
 TEST_F(RenamedCheckpoint, ABufferTakesNoCompressedParameter) {
