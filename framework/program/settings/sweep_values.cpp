@@ -155,7 +155,7 @@ std::vector<std::string> split_over(const std::string& over) {
     const auto same = std::find_if(parts.begin() + 1, parts.end(),
                                    [&](const auto& other) { return is_same_value(other, value); });
     if (same != parts.end()) {
-      throw ConfigError("--over " + over + ": the value " + value + " comes twice" +
+      throw ConfigError("--over " + over + ": the value " + value + " is given twice" +
                         (*same == value ? "" : ", as " + *same + " too"));
     }
     parts.push_back(std::move(value));

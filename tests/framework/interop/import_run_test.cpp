@@ -178,7 +178,7 @@ TEST_F(ImportSmall, ErrorsAreSaidOfTheFileAndNotOfTheConfiguration) {
   for (const auto& [name, bytes, words] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
            {"gone.npz", "", "cannot read '"},
-           {"bad.npz", "no archive", "is not a valid npz file"},
+           {"bad.npz", "not an archive", "is not a valid npz file"},
            {"net.pt", "\x80\x02.", "is a pickle by its name"},
            {"notes.txt", "hello", "weights of other tools end in .safetensors, .npz or .npy"}}) {
     const std::string file = folder_ / name;

@@ -93,7 +93,7 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
           "fc2.weight [10, 12] none 120 120 0.0000 - dense: the output layer",
           "fc2.bias [10] none 10 10 0.0000 -", "chosen: the output layer (fc2.weight) stays dense",
           AllOf(StartsWith("fc1.weight is stored as "), HasSubstr("csr is faster up to a density "),
-                HasSubstr(" ms a step")),
+                HasSubstr(" ms per step")),
           "evaluation runs 30 examples at a time, whose activations take about 0.2 MB",
           StartsWith("time: "), StartsWith("dense: "), HasSubstr(" than dense; 8.56 times less ")));
 }

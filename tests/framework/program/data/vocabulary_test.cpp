@@ -104,7 +104,7 @@ TEST_F(Vocabulary, OfAModelMayBeLarger) {
 TEST_F(Vocabulary, OfLoadedWeightsIsTold) {
   ASSERT_EQ(train({}, "first").code, 0);
   const std::string from = "model.init_from=" + run_dir("first");
-  EXPECT_THAT(train({"--set", from}, "same").err, Not(HasSubstr("another vocabulary")));
+  EXPECT_THAT(train({"--set", from}, "same").err, Not(HasSubstr("a different vocabulary")));
   write_text(text_, text_with('z'));
   const Ended ended = train({"--set", from}, "other");
   EXPECT_EQ(ended.code, 0) << ended.err;

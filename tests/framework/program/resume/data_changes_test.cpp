@@ -205,7 +205,7 @@ TEST_F(DataChanges, OfClassesAndVocabulariesAreNeverAccepted) {
   std::string other = read_text(path);
   std::ranges::replace(other, 'a', 'x');
   write_text(path, other);
-  EXPECT_THAT(resume({"--change"}).err, HasSubstr("another vocabulary"));
+  EXPECT_THAT(resume({"--change"}).err, HasSubstr("a different vocabulary"));
 }
 
 class TeacherChanges : public DataChanges {

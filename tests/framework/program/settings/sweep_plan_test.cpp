@@ -122,7 +122,7 @@ TEST(SweepPlan, TakesNamedSettingsOfAFile) {
       [&] {
         plan_sweep({file, "optimizer.lr=1,2"}, 0, 1);
       },
-      "the key optimizer.lr comes twice");
+      "the key optimizer.lr is given twice");
   write_text(file, "a: {train.seed: 3}");
   expect_throws<ConfigError>([&] { plan_sweep({file}, 0, 1); }, "seeds are given by --seeds");
   write_text(file, "a: 3");
@@ -142,12 +142,12 @@ TEST(SweepPlan, SplitsAtCommasOutsideOfBracketsAndQuotes) {
 TEST(SweepPlan, RefusesWhatCannotBeMeant) {
   expect_throws<ConfigError>([] { split_over("noequals"); }, "expected path=value,value");
   expect_throws<ConfigError>([] { split_over("a=1,,2"); }, "a value is empty");
-  expect_throws<ConfigError>([] { split_over("a=1,1"); }, "the value 1 comes twice");
+  expect_throws<ConfigError>([] { split_over("a=1,1"); }, "the value 1 is given twice");
   for (const char* twice : {"3,3.0", "0.001,1e-3", "adam,\"adam\"", "true,True", "[1, 2],[1,2]"}) {
-    expect_throws<ConfigError>([&] { split_over(std::string("a=") + twice); }, "comes twice");
+    expect_throws<ConfigError>([&] { split_over(std::string("a=") + twice); }, "is given twice");
   }
   EXPECT_EQ(split_over("a=3,\"3\",4").size(), 4u);
-  expect_throws<ConfigError>([] { plan_sweep({"a=1", "a=2"}, 0, 1); }, "the key a comes twice");
+  expect_throws<ConfigError>([] { plan_sweep({"a=1", "a=2"}, 0, 1); }, "the key a is given twice");
   expect_throws<ConfigError>([] { plan_sweep({"train.seed=1,2"}, 0, 1); }, "given by --seeds");
   expect_throws<ConfigError>([] { plan_sweep({"a=x/y,x_y"}, 0, 1); }, "two runs would have");
 }

@@ -206,7 +206,7 @@ TEST_F(ImportedWeights, AreReadFromSeveralFiles) {
   }
   folder_.write("hf/model.safetensors.index.json", "{}");
   expect_throws<CheckpointError>([&] { load_weights(folder_ / "hf", model_); },
-                                 "or damaged: there is no 'weight_map' in it");
+                                 "or is damaged: there is no 'weight_map' in it");
 }
 
 }  // namespace
