@@ -89,7 +89,8 @@ TEST_F(Prune, TellsThatInputsAreNormalizedAnew) {
   write_text(prune_config(), section + "data: {type: glyphs, train_size: 60, test_size: 30}\n");
   const Ended kept = prune(run_dir(), "kept");
   EXPECT_EQ(kept.code, 0) << kept.err;
-  EXPECT_THAT(kept.err, testing::Not(HasSubstr("normalized with the statistics of these examples")));
+  EXPECT_THAT(kept.err,
+              testing::Not(HasSubstr("normalized with the statistics of these examples")));
 }
 
 TEST_F(Prune, MakesARunThatEveryCommandUnderstands) {

@@ -91,7 +91,7 @@ TEST_F(LabelledTextFiles, StandBetweenClsAndSepOfBert) {
   set("max_length", 2);
   EXPECT_THAT(config_error(), HasSubstr("max_length"));
   set("max_length", 9).set("vocab", folder_.write("few.txt", "[UNK]\n[CLS]\n[PAD]\n"));
-  EXPECT_THAT(error(), HasSubstr("few.txt: there is no token [SEP]"));
+  EXPECT_THAT(error(), HasSubstr("few.txt: the vocabulary has no token [SEP]"));
 }
 
 TEST_F(LabelledTextFiles, ReadOtherSplitsWithTheVocabularyOfTheFirst) {

@@ -70,7 +70,7 @@ TEST_F(Tables, AreMatchedByTheNamesOfTheirColumns) {
   const Ended one = run_lacuna({"predict", run_dir(), "-", "--out", folder_ / "one_out.csv"},
                                {.standard_in = folder_ / "one.csv"});
   ASSERT_EQ(one.code, 0) << one.err;
-  EXPECT_THAT(one.err, HasSubstr("warning: standard input: columns are in another order"));
+  EXPECT_THAT(one.err, HasSubstr("warning: standard input: columns are in a different order"));
   EXPECT_EQ(one.out, "1 prediction is in " + (folder_ / "one_out.csv") + "\n");
   write_text(folder_ / "rows.csv", "500,-7\n510,-6.9\n");
   const Ended headless = predict("rows.csv", "rows_out.csv");
