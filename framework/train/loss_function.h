@@ -50,7 +50,7 @@ struct LossPart {
 /// MultiLabel: cross entropy for examples with any number of labels each.
 enum class LossKind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError, MultiLabel };
 
-/// The loss of a resolved configuration, in which MultiLabel is also named cross_entropy.
+/// The kind of a resolved configuration's loss, where MultiLabel counts as CrossEntropy.
 LossKind loss_kind(const Config& config);
 
 /// Mean loss over a batch: cross entropy of class logits, of one label or several, binary cross
