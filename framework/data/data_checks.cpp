@@ -130,7 +130,7 @@ void report_lost_classes(const Config& data, const Dataset& train,
     lost.push_back(names.empty() ? std::to_string(label) : names[label]);
   }
   if (lost.empty()) return;
-  constexpr size_t kMost = 10;
+  constexpr size_t kMost = 8;
   const size_t shown = std::min(lost.size(), kMost);
   log_warning(
       fmt::format("{}: the first examples, which are trained on, do not have the classes {}{}; "

@@ -28,7 +28,7 @@
 namespace lacuna {
 
 std::string listed_columns(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 20;
+  constexpr size_t kMost = 8;
   if (names.size() <= kMost) return join(names, ", ");
   return join(std::span(names).first(kMost), ", ") + fmt::format(", … ({} in all)", names.size());
 }
