@@ -270,7 +270,7 @@ std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters
                found.layout().pattern_shape().is_structured()) {
       lines.push_back("'" + name + "', a convolution's weight, is in layout '" +
                       std::string(found.layout().name()) +
-                      "' in the checkpoint, which is only for weights of linear layers");
+                      "' in the checkpoint; that layout is only for weights of linear layers");
     }
   }
   for (const std::string& name : saved) {

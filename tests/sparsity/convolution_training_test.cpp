@@ -175,9 +175,10 @@ TEST(ConvolutionLayouts, OfACheckpointAreDenseMaskedOrCsr) {
   ConvolutionModel csr(entry, "csr");
   StateDict state = csr.model.state_dict();
   state.set("conv.weight/layout", std::string("nm 2:4"));
-  expect_throws<CheckpointError>([&] { csr.model.load_state_dict(state); },
-                                 "'conv.weight', a convolution's weight, is in layout 'nm 2:4' in "
-                                 "the checkpoint, which is only for weights of linear layers");
+  expect_throws<CheckpointError>(
+      [&] { csr.model.load_state_dict(state); },
+      "'conv.weight', a convolution's weight, is in layout 'nm 2:4' in "
+      "the checkpoint; that layout is only for weights of linear layers");
 }
 
 TEST(ConvolutionSparsifiers, KeepWhatTheirRulesSay) {

@@ -94,7 +94,7 @@ class OnnxArrays final : public ArrayFile {
     if (elements > kMostOfANonzero * (count + 1) || raw.size() != count * sizeof(int64_t) ||
         stored.indices->data_type() != onnx::TensorProto::INT64) {
       fail(fmt::format(
-          "the sparse array '{}' must have one index per value, and more values for its shape",
+          "the sparse array '{}' needs one index per value, and enough values for its shape",
           name));
     }
     int64_t before = -1;
