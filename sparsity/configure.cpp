@@ -217,7 +217,7 @@ void register_algorithms(AlgorithmRegistry& r) {
       make_dynamic<Gmp>,
       "for the best accuracy at a high sparsity; it begins dense, and is slower at first");
   add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>,
-      "in the place of gmp where gradients tell more than magnitudes; gmp did better here");
+      "instead of gmp, if gradients are more informative than magnitudes; gmp did better here");
   add("ste", "straight-through: gradual pruning of a dense master weight",
       aiming(make_dynamic<StraightThrough>),
       "where weights that were pruned should come back; it takes a dense model's memory");

@@ -27,7 +27,7 @@ OneShotGranularity read_granularity(const Config& entry, const PatternShape& pat
                                     OneShotGranularity fallback) {
   if (pattern.is_structured()) {
     if (entry.has("granularity")) {
-      entry.get("granularity").error("a pattern says what competes; leave `granularity` out");
+      entry.get("granularity").error("a pattern determines what competes; leave `granularity` out");
     }
     return fallback;
   }
@@ -105,8 +105,8 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
   if (pruning_.method == OneShotMethod::SparseGpt ||
       pruning_.granularity == OneShotGranularity::Row) {
     throw ConfigError(name +
-                      ": balance_in_groups and balance_out_groups go with magnitude, admm "
-                      "and wanda of granularity layer alone");
+                      ": balance_in_groups and balance_out_groups only work with magnitude, admm "
+                      "and wanda of granularity layer");
   }
 }
 
@@ -264,10 +264,10 @@ void OneShotPruning::require_work() {
     if (weight.target_nnz() <= weight.nnz()) return;
   }
   const SparseWeight& first = weights().front();
-  throw ConfigError(fmt::format(
-      "{}: '{}' has {} nonzeros already, and {} are asked for; what is pruned stays pruned, so "
-      "give a higher sparsity",
-      type(), first.name(), first.nnz(), first.target_nnz()));
+  throw ConfigError(
+      fmt::format("{}: '{}' has {} nonzeros already, and {} are requested; pruned weights stay "
+                  "pruned, so give a higher sparsity",
+                  type(), first.name(), first.nnz(), first.target_nnz()));
 }
 
 // Of a mask that has fewer than the target, all.
@@ -318,10 +318,10 @@ void OneShotPruning::forecast(Forecast& forecast) const {
   }
   if (prunes || targets.empty()) return;
   const PlannedParameter& first = forecast.parameters.front();
-  throw ConfigError(fmt::format(
-      "{}: '{}' has {} nonzeros before it, and {} are asked for; what is pruned stays pruned, so "
-      "give a higher sparsity",
-      type(), first.parameter, first.initial_nnz, targets.front()));
+  throw ConfigError(
+      fmt::format("{}: '{}' has {} nonzeros before it, and {} are requested; pruned weights stay "
+                  "pruned, so give a higher sparsity",
+                  type(), first.parameter, first.initial_nnz, targets.front()));
 }
 
 StateDict OneShotPruning::state_dict() const {

@@ -108,7 +108,7 @@ std::shared_ptr<Loader> make_loader(const py::object& dataset, int64_t batch_siz
 
 OwnDataset& own_dataset(Dataset& dataset) {
   auto* own = dynamic_cast<OwnDataset*>(&dataset);
-  if (own == nullptr) throw py::attribute_error("this dataset says itself what its classes are");
+  if (own == nullptr) throw py::attribute_error("this dataset defines its own classes");
   return *own;
 }
 

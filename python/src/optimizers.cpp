@@ -90,10 +90,10 @@ void set_requires_dense(Optimizer& optimizer, const py::object& key, const std::
   Slot& slot = slot_of(optimizer, key, name);
   if (slot.requires_dense == dense) return;
   if (!parameter.pattern()->stores_every_position()) {
-    throw StateError(fmt::format(
-        "state '{}' of parameter '{}' cannot be dense in layout '{}', which stores nonzeros alone: "
-        "give the algorithm layout=\"masked\"",
-        name, parameter.name(), parameter.pattern()->layout().name()));
+    throw StateError(
+        fmt::format("state '{}' of parameter '{}' cannot be dense in layout '{}', which stores "
+                    "only nonzeros: give the algorithm layout=\"masked\"",
+                    name, parameter.name(), parameter.pattern()->layout().name()));
   }
   slot.requires_dense = dense;
   if (!dense) parameter.prune();

@@ -107,9 +107,8 @@ void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
                        options.method == OneShotMethod::Admm;
   if (inverts && lacking != nullptr) {
     messages.push_back(fmt::format(
-        "layer '{}': the calibration has {} row{} for {} inputs, which leaves weights open that "
-        "damping alone decides on; more examples (calibration.examples, where the data has them) "
-        "would settle them",
+        "layer '{}': the calibration has {} row{} for {} inputs, so some weights are determined "
+        "only by damping; give more examples (calibration.examples), if the data has them",
         layer, lacking->rows(), lacking->rows() == 1 ? "" : "s", lacking->features()));
   }
 }

@@ -46,7 +46,7 @@ void require_options(const OneShotProblem& problem) {
   }
   if (options.grid_scales.empty()) return;
   if (options.method != OneShotMethod::SparseGpt || options.least_squares) {
-    refuse("weights are brought to a grid by sparsegpt without least squares alone");
+    refuse("only sparsegpt without least squares rounds weights to a grid");
   }
   if (static_cast<int64_t>(options.grid_scales.size()) != problem.rows) {
     refuse(fmt::format("{} scales of a grid are not one for each of {} rows",

@@ -190,7 +190,7 @@ def test_mistakes_in_data_are_named(tmp_path):
     assert raised.value.key == "data.type"
     with pytest.raises(lc.ConfigError, match="validatoin"):
         lc.plan({**CONFIG, "data": {"validatoin": 3}}, data=(X, Y))
-    with pytest.raises(AttributeError, match="says itself"):
+    with pytest.raises(AttributeError, match="defines its own classes"):
         lc.ArrayDataset(X, Y).num_classes = 7
     assert not (tmp_path / "wrong").exists()
 

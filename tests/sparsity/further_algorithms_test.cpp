@@ -256,7 +256,7 @@ TEST(StraightThroughTest, UpdatesByHandAsWithinTheStep) {
 TEST(StraightThroughTest, RefusesADropFractionAndAStateOfAnotherShape) {
   expect_throws<ConfigError>(
       [] { StraightThrough({.sparsity = 0.5, .drop_fraction = Schedule(0.3)}); },
-      "ste: takes no drop_fraction; the sparsity schedule says what is dropped");
+      "ste: takes no drop_fraction; the sparsity schedule sets what is dropped");
   TestModel t;
   StraightThrough algorithm({.sparsity = 0.5});
   t.apply(algorithm);

@@ -249,7 +249,7 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
     const bool has_returns = text.find('\r') < text.find('\n');
     throw DataError(path + ": no examples after the header" +
                     (has_returns && text.find("\r\n") == std::string_view::npos
-                         ? "; its lines end in carriage returns alone, expected line feeds"
+                         ? "; its lines end only in carriage returns; expected line feeds"
                          : ""));
   }
 

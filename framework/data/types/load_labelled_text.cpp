@@ -185,8 +185,7 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   if (train->has_labels() && !reading.mask && train->class_names().empty()) {
     std::vector<int64_t> labels(static_cast<size_t>(train->size()));
     for (int64_t i = 0; i < train->size(); ++i) labels[static_cast<size_t>(i)] = train->label(i);
-    report_label_gaps(data, labels, classes,
-                      "or name what labels stand for (class_names: {1: bad, 2: good})");
+    report_label_gaps(data, labels, classes, "or name the labels (class_names: {1: bad, 2: good})");
   }
 
   const auto dataset = [&](SentenceFilePtr file) {

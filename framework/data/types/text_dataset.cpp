@@ -342,7 +342,7 @@ DataSplits load_tokens(const Config& data, uint64_t seed) {
   const auto validation = file_in(folder, "val.bin"), test = file_in(folder, "test.bin");
   const Parts parts = split_tokens(data, tokens.sequence->size(), true);
   if (validation && parts.train < tokens.sequence->size()) {
-    data.get("validation").error("'" + validation->string() + "' is there; leave this key out");
+    data.get("validation").error("'" + validation->string() + "' exists; leave this key out");
   }
   DataSplits splits;
   splits.is_held_out = true;

@@ -183,7 +183,7 @@ class DictionaryReader {
             fmt::format("its shape has more than {} sizes, the limit", Shape::kMaxRank));
       }
     }
-    if (sizes.size() == 1 && !has_comma) fail("a comma behind the only size");
+    if (sizes.size() == 1 && !has_comma) fail("a comma after the only size");
     try {
       header_.shape = Shape(std::span<const int64_t>(sizes));
     } catch (const ShapeError& error) {

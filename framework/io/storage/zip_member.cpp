@@ -109,7 +109,7 @@ void read_zip_member(std::istream& stream, const ZipMember& member, std::span<st
   } else {
     Inflater inflater(member);
     if (inflater.read(packed, into) != into.size()) fail(member, "it ends too early");
-    if (!inflater.ends_here(packed)) fail(member, "it has more bytes than its directory says");
+    if (!inflater.ends_here(packed)) fail(member, "it has more bytes than its directory states");
   }
   const uint32_t found = into.empty() ? 0 : checksum(0, into);
   if (found != member.crc) {

@@ -160,7 +160,7 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, cons
   if (replaces_own_test_split(run, now)) {
     DataSplits splits = load_held_out(data, seed, known);
     if (splits.train != nullptr) {
-      tell("data.test is evaluated alone: the run's own splits are parts of its training data");
+      tell("only data.test is evaluated: the run's own splits are parts of its training data");
       return splits;
     }
   }

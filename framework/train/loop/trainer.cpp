@@ -55,10 +55,10 @@ void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
   if (saved.step > total_steps()) {
     const std::string length = experiment_.train.length.to_string();
     const std::string steps = fmt::format("{} steps", total_steps());
-    throw ConfigError(fmt::format(
-        "the run has done {} steps already, and {} are {}: give train.epochs or train.steps "
-        "a larger value",
-        saved.step, length, length == steps ? "asked for" : steps));
+    throw ConfigError(
+        fmt::format("the run has already done {} steps, and {} are {}: give train.epochs or "
+                    "train.steps a larger value",
+                    saved.step, length, length == steps ? "requested" : steps));
   }
   naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state, changed);

@@ -264,8 +264,8 @@ void FirstValues::add_mask_notes(const Module& model, const SparsityAlgorithm* a
       std::ranges::all_of(methods, [](const auto& m) { return m == "inherit" || m == "topk"; });
   if (!pruned.names.empty()) {
     notes.push_back(fmt::format("the loaded weights were pruned {}, from {} nonzeros to {} ({}){}",
-                                takes_largest ? "by magnitude" : "as init_method says",
-                                pruned.before, pruned.after, first_of(pruned.names), how));
+                                takes_largest ? "by magnitude" : "by init_method", pruned.before,
+                                pruned.after, first_of(pruned.names), how));
   }
   if (!drawn.names.empty()) {
     notes.push_back(fmt::format(

@@ -21,8 +21,8 @@ void require_stars(const WeightNames& names) {
   for (const auto& [from, to] : names.rename) {
     if (std::ranges::count(to, '*') <= std::ranges::count(from, '*')) continue;
     throw ConfigError(fmt::format(
-        "rename: '{}' has more stars than '{}', and each stands for what one of these matched", to,
-        from));
+        "rename: '{}' has more stars than '{}', but each is replaced by the match of one of these",
+        to, from));
   }
 }
 

@@ -125,8 +125,9 @@ void WeightComparison::compare(const std::string& name, const Shape& shape, bool
     lines_.push_back(fmt::format("'{}' is {} in the file{}; expected F32, F64, F16 or BF16", name,
                                  item.type, there));
   } else if (is_buffer && item.is_compressed) {
-    lines_.push_back(fmt::format(
-        "'{}' is a buffer in the model, a parameter of nonzeros alone in the file{}", name, there));
+    lines_.push_back(
+        fmt::format("'{}' is a buffer in the model, a parameter with only nonzeros in the file{}",
+                    name, there));
   }
 }
 

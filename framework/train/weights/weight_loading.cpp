@@ -53,12 +53,11 @@ class EmptyWeights {
   void tell(const std::string& path, std::vector<std::string>& warnings) const {
     if (!masks_.empty()) {
       warnings.push_back(fmt::format(
-          "'{}': {} of nothing but zeros, so that no weight is left there: {}; in a mask 1 is what "
-          "stays",
-          path, masks_.size() == 1 ? "a mask" : "masks", join(masks_, ", ")));
+          "'{}': {} with only zeros, so no weight is left there: {}; in a mask, 1 means kept", path,
+          masks_.size() == 1 ? "a mask" : "masks", join(masks_, ", ")));
     }
     if (!values_.empty()) {
-      warnings.push_back(fmt::format("'{}': {} of nothing but zeros: {}", path,
+      warnings.push_back(fmt::format("'{}': {} with only zeros: {}", path,
                                      values_.size() == 1 ? "a weight" : "weights",
                                      join(values_, ", ")));
     }

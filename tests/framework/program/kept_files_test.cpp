@@ -70,9 +70,8 @@ TEST_F(Use, EvalRefusesNumbersForNames) {
   }
   const Ended headless = train({"--set", "data.train=" + (folder_ / "headless.csv")}, "headless");
   EXPECT_THAT(headless.err,
-              HasSubstr("headless.csv: the first line is taken for the columns' names, "
-                        "and these are numbers (0.0, 1); if it is an example, say "
-                        "data.header: false"));
+              HasSubstr("headless.csv: the first line is read as the columns' names, but these are "
+                        "numbers (0.0, 1); if it is an example, set data.header: false"));
 }
 
 // By its summary, and not by what the process that looks at it has in memory.

@@ -182,7 +182,7 @@ TEST_F(Prune, PrunesItsOwnResultFurther) {
   }
   const Ended back = prune(run_dir("fifth"), "back");
   EXPECT_EQ(back.code, 2);
-  EXPECT_THAT(back.err, HasSubstr("what is pruned stays pruned"));
+  EXPECT_THAT(back.err, HasSubstr("pruned weights stay pruned"));
   expect_nothing("back");
 }
 

@@ -128,10 +128,9 @@ TEST(Csv, RefusesAnotherNumberOfFields) {
   EXPECT_EQ(error_of("a,b,y\n1,2,0\n1,2\n"), "t.csv:3:1: expected 3 fields, found 2");
   EXPECT_EQ(error_of("a,b,y\n1,2,3,0\n"), "t.csv:2:1: expected 3 fields, found 4");
   EXPECT_EQ(error_of("a,y\n1,0\n\n2,1\n"), "t.csv:3:1: the line is empty; expected 2 fields");
-  EXPECT_EQ(
-      error_of("a,y\r1,0\r2,1\r"),
-      "t.csv: no examples after the header; its lines end in carriage returns alone, expected "
-      "line feeds");
+  EXPECT_EQ(error_of("a,y\r1,0\r2,1\r"),
+            "t.csv: no examples after the header; its lines end only in carriage returns; expected "
+            "line feeds");
 }
 
 TEST(Csv, RefusesLabelsThatAreNoClasses) {
@@ -262,7 +261,7 @@ TEST(LoadCsv, RefusesOptionsThatCannotBeMeant) {
     return message_of<ConfigError>([&] { load_csv(data, 0); });
   };
   EXPECT_THAT(message("delimiter", "ab"),
-              HasSubstr("delimiter: expected one character that cannot stand in a number"));
+              HasSubstr("delimiter: expected one character that cannot be part of a number"));
   EXPECT_THAT(message("delimiter", "."), HasSubstr("expected one character"));
   EXPECT_THAT(message("task", "clasification"),
               HasSubstr("task: expected classification or regression, found 'clasification'"));

@@ -114,7 +114,7 @@ TEST_F(LabelledTextForms, NamesOfNumbers) {
   set("train", folder_.write("train.txt", "1 a\n3 b\n"));
   EXPECT_THAT(error(), HasSubstr("train.txt:2: expected one of the classes"));
   set("class_names", Config::from_value(std::vector<std::string>{"1", "0"}));
-  EXPECT_THAT(config_error(), HasSubstr("class_names: '0' stands for two classes"));
+  EXPECT_THAT(config_error(), HasSubstr("class_names: '0' names two classes"));
   set("class_names", Config::from_value(std::vector<std::string>{"bad"}));
   EXPECT_THAT(config_error(), HasSubstr("classification needs two classes"));
 }

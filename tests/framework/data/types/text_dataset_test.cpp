@@ -249,7 +249,7 @@ TEST_F(TokenFiles, HoldOutTheEndWhereNoFileIs) {
   EXPECT_THAT(inputs(splits.validation->gather(std::vector<int64_t>{0})),
               ElementsAre(360, 361, 362, 363));
   folder_.write("val.bin", counted_tokens(10));
-  EXPECT_THAT(config_error(), HasSubstr("val.bin' is there; leave this key out"));
+  EXPECT_THAT(config_error(), HasSubstr("val.bin' exists; leave this key out"));
 }
 
 TEST_F(TokenFiles, AreHeldAgainstTheVocabularyWhenTheyAreRead) {

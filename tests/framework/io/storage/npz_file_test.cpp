@@ -141,7 +141,7 @@ TEST_F(NpzFile, HeadersAreReadStrictly) {
               "a key 'more'");
   npy_refused(with("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
               "records of several fields");
-  npy_refused(with(npy_text("<f4", "(1)")), "a comma behind the only size");
+  npy_refused(with(npy_text("<f4", "(1)")), "a comma after the only size");
   npy_refused(with(npy_text("<f4", "(-1,)")), "a whole number from 0 on");
   npy_refused(with(npy_text("<f4", "(1 1,)")), "a comma between sizes");
   npy_refused(with(npy_text("<f4", "(1,)", "0")), "True or False");

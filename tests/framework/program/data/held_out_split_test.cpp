@@ -90,7 +90,7 @@ TEST_F(HeldOutSplit, OfATextLiesBeforeItsTestSplit) {
   EXPECT_EQ(names(evaluate({"train.seed=7"})), "validation test");  // draws nothing here
   const Ended other = evaluate({"data.test=" + (folder_ / "other.txt")});
   EXPECT_EQ(names(other), "test");
-  EXPECT_THAT(other.err, HasSubstr("data.test is evaluated alone"));
+  EXPECT_THAT(other.err, HasSubstr("only data.test is evaluated"));
 }
 
 TEST_F(HeldOutSplit, OfOtherFilesIsAnother) {

@@ -133,8 +133,8 @@ TEST_F(ResumeChanges, LeavesNoSummaryOfAnEarlierEnd) {
 TEST_F(ResumeChanges, EndsARunWhereItStandsButNotBefore) {
   begin();
   refuses("train.steps=3",
-          "the run has done 4 steps already, and 3 steps are asked for: give "
-          "train.epochs or train.steps a larger value");
+          "the run has already done 4 steps, and 3 steps are requested: give train.epochs or "
+          "train.steps a larger value");
   EXPECT_EQ(train({"--resume", "--set", "train.steps=4"}).code, 0);
   EXPECT_EQ(summary(run_dir()).required<int>("steps"), 4);
   EXPECT_TRUE(summary(run_dir()).has("test_accuracy"));

@@ -301,7 +301,7 @@ TEST_F(ForeignWeights, MoreStarsThanThereAreMatchesAreRefused) {
       [&] {
         load_weights(write(tensors()), model_, {.rename = {{"a.*", "*.*"}}, .skip = {}});
       },
-      "rename: '*.*' has more stars than 'a.*', and each stands for what one of these matched");
+      "rename: '*.*' has more stars than 'a.*', but each is replaced by the match of one of these");
 }
 
 TEST_F(ForeignWeights, DamagedFilesAreNamed) {
@@ -376,7 +376,7 @@ TEST_F(RenamedCheckpoint, ABufferTakesNoCompressedParameter) {
       [&] {
         load_weights(folder_ / "model.h5", model, {.rename = {{"fc.weight", "mean"}}, .skip = {}});
       },
-      "'mean' is a buffer in the model, a parameter of nonzeros alone in the file as 'fc.weight'");
+      "'mean' is a buffer in the model, a parameter with only nonzeros in the file as 'fc.weight'");
 }
 
 TEST_F(RenamedCheckpoint, WithoutNamesTheFileIsNamedInTheError) {
