@@ -291,7 +291,7 @@ def test_mistakes_are_named():
         Net().more = net.blocks
     with pytest.raises(lc.StateError, match="part of itself"):
         net.blocks.append(net)
-    with pytest.raises(lc.StateError, match="module already"):
+    with pytest.raises(lc.StateError, match="belongs to a module"):
         Net().gain = net.blocks[0].gain
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         net.nothing
