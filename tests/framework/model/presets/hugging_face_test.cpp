@@ -112,7 +112,7 @@ TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {
   folder_.write("config.json", "[1]");
   refused("", "config.json:1:1: expected a JSON object");
   folder_.write("config.json", "{\"vocab_size\": 2}");
-  refused("", "model_type is missing");
+  refused("", "model_type, the model's family, is missing");
   folder_.write("config.json", "{\"model_type\": \"t5\"}");
   refused("", "there is no preset for the family 't5', only for bert, cifar_resnet, distilbert");
   folder_.write("config.json", "{\"model_type\": \"gpt2\", \"scale_attn_weights\": false}");
