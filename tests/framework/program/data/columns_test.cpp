@@ -68,7 +68,7 @@ TEST_F(Columns, AreNotReadByPositionByEval) {
   std::filesystem::rename(folder_ / "train.csv", folder_ / "gone.csv");
   const Ended alone = evaluate({"data.test=" + test});
   refuses(alone, "expected the columns that the model was trained on");
-  EXPECT_THAT(alone.err, Not(HasSubstr("set by")));      // train.csv is not what is wrong
+  EXPECT_THAT(alone.err, Not(HasSubstr("set by")));       // train.csv is not what is wrong
   std::filesystem::rename(moved, folder_ / "train.csv");  // the same path, other columns
   std::filesystem::rename(test, folder_ / "test.csv");
   refuses(evaluate());
