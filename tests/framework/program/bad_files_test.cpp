@@ -44,7 +44,7 @@ TEST_F(BadFiles, OfMnist) {
                            "}\nmodel: [flatten, {type: linear, out_features: 10}]\n"
                            "optimizer: {type: adam}\ntrain: {steps: 2, threads: 1}\n");
   refused(train(), (folder_ / "mnist") + ": no such folder; data.dir must hold train-images-idx3");
-  refused(train(), "t10k-labels-idx1-ubyte, plain or with .gz (so says " + config() +
+  refused(train(), "t10k-labels-idx1-ubyte, plain or with .gz (set by " + config() +
                        ":1:26: data.dir; --set data.dir=PATH gives another one)");
   EXPECT_THAT(train({"--set", "data.dir=''"}).err,
               HasSubstr("data.dir: expected a path, found ''"));
