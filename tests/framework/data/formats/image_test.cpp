@@ -209,7 +209,7 @@ TEST_F(ImageFile, RefusesAFileTooLargeForAnImage) {
   const std::string path = folder_.write("image.bin", "\xff\xd8\xff");
   std::filesystem::resize_file(path, static_cast<uintmax_t>(kMaxImageBytes) + (1 << 20));
   EXPECT_THAT(message_of<DataError>([&] { read_image(path); }),
-              HasSubstr("image.bin: more than 256 MiB"));
+              HasSubstr("image.bin: larger than 256 MiB"));
 }
 
 // One file of each kind of coding.
