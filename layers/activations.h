@@ -55,8 +55,8 @@ class Tanh final : public PlainActivation {
   explicit Tanh(const Options& = {});
 };
 
-/// y = silu(gate) · up of two branches that lie side by side, as a Parallel of two Linear puts
-/// them. *Shapes:* [..., 2 features] → [..., features].
+/// y = silu(gate) · up of two concatenated branches, as from a Parallel of two Linear. *Shapes:*
+/// [..., 2 features] → [..., features].
 class SwiGLU final : public PlainActivation {
  public:
   explicit SwiGLU(const Options& = {});

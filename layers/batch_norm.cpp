@@ -36,8 +36,8 @@ LayerPtr make_batch_norm(const Config& options, const Shape& input) {
   for (const auto& [key, value] : keys) {
     if (key != "momentum" || !value.is_null()) continue;
     value.error(
-        "null stands elsewhere for the average over all batches, which is not computed here; give "
-        "a number in [0, 1], or leave this key out (0.1)");
+        "null, the average over all batches in PyTorch, is not supported; give a number in [0, 1], "
+        "or leave this key out (0.1)");
   }
   const double eps = read_eps(options), momentum = options.get("momentum", 0.1);
   if (!(momentum >= 0.0 && momentum <= 1.0)) options.at("momentum").fail("a number in [0, 1]");
@@ -170,11 +170,11 @@ Variable BatchNorm::forward(const Variable& input) {
                       MomentsOf::Elsewhere, options);
   }
   if (training() && current_shard() >= 0) {
-    throw StateError(fmt::format(
-        "layer '{}' (batch_norm): it is in a module that runs the shards of a batch by itself, so "
-        "it is given one of them alone; let the module override forward_in_shards, or train with "
-        "train.shards: 0",
-        path()));
+    throw StateError(
+        fmt::format("layer '{}' (batch_norm): its module runs the shards of a batch one by one, so "
+                    "it sees only one of them; let the module override forward_in_shards, or train "
+                    "with train.shards: 0",
+                    path()));
   }
   const ChannelMoments moments = channel_moments(input);
   const auto values = static_cast<double>(input.shape().numel() / options_.channels);
@@ -185,10 +185,10 @@ Variable BatchNorm::forward(const Variable& input) {
 
 void BatchNorm::require_values(double values, const Shape& input) const {
   if (!training() || values >= 2.0) return;
-  throw ShapeError(fmt::format(
-      "layer '{}' (batch_norm): training needs more than one value a channel, found {}; use a "
-      "larger batch, or train.drop_last where it is an epoch's last one",
-      path(), input.to_string()));
+  throw ShapeError(
+      fmt::format("layer '{}' (batch_norm): training needs more than one value per channel, found "
+                  "{}; use a larger batch, or train.drop_last if it is the last one of an epoch",
+                  path(), input.to_string()));
 }
 
 void BatchNorm::learn(const ChannelMoments& moments, double values) {

@@ -12,10 +12,10 @@
 
 namespace lacuna {
 
-/// y = (x − mean) / √(variance + eps) · weight + bias, by channel: while training by the moments of
-/// the batch, which running moments follow, and when evaluating, or frozen, by those. *Shapes:*
-/// [batch, channels], [batch, channels, length] or [batch, channels, height, width]; parameters
-/// `weight` and `bias` [channels], buffers `running_mean` and `running_var` [channels].
+/// y = (x − mean) / √(variance + eps) · weight + bias, by channel: in training with the moments of
+/// the batch, which update the running moments; in evaluation, or frozen, with the running moments.
+/// *Shapes:* [batch, channels], [batch, channels, length] or [batch, channels, height, width];
+/// parameters `weight` and `bias` [channels], buffers `running_mean` and `running_var` [channels].
 class BatchNorm final : public Module, public BatchUser {
  public:
   struct Options {

@@ -8,9 +8,9 @@
 
 namespace lacuna {
 
-/// In training mode y = x · (0 with probability p, else 1 / (1 − p)); in evaluation mode y = x.
-/// What is dropped is a function of the seed, the layer's path and the number of the call, which is
-/// part of the state. *Shapes:* any, kept.
+/// In training mode y = x · (0 with probability p, else 1 / (1 − p)); in evaluation mode y = x. The
+/// dropped elements are a function of the seed, the layer's path and the number of the call, which
+/// is part of the state. *Shapes:* any, kept.
 class Dropout final : public Module {
  public:
   struct Options {

@@ -25,7 +25,7 @@ class Linear final : public AffineLayer, public RowByRow {
     WeightDraw init = WeightInit::Default;
     /// Number of inputs of one output that `init` uses: all, the nonzeros of the first mask
     /// (`FanIn::nonzeros()`), or a number. With nonzeros, the bias is still drawn for all inputs,
-    /// because it is one number however many inputs are added to it.
+    /// because it is a single number for any number of inputs.
     FanIn init_fan_in = FanIn::all();
 
     /// Reads `out_features`, `in_features` (by default those of the input), `bias`, `init` and

@@ -1,4 +1,4 @@
-// Norms within each example, with a learned scale and shift at most (BatchNorm has its own file).
+// Norms within each example, with a learned scale and at most a shift (BatchNorm has its own file).
 #pragma once
 
 #include <cstdint>

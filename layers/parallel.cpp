@@ -48,10 +48,10 @@ Shape Parallel::output_shape(const Shape& input) const {
     const Shape next = branches_[i]->output_shape(input);
     const std::optional<Shape> joined = side_by_side(shape, next);
     if (!joined) {
-      throw ShapeError(fmt::format(
-          "layer '{}' (parallel): '{}' gives shape {}, which does not fit beside {} of the "
-          "branches before it",
-          path(), branches_[i]->path(), next.to_string(), shape.to_string()));
+      throw ShapeError(
+          fmt::format("layer '{}' (parallel): '{}' gives shape {}, which cannot be concatenated "
+                      "with {} of the branches before it",
+                      path(), branches_[i]->path(), next.to_string(), shape.to_string()));
     }
     shape = *joined;
   }

@@ -17,10 +17,10 @@ TiedLinear::TiedLinear(const Options& options) : weight_(options.weight) {
         weight_->name(), weight_->shape().to_string()));
   }
   if (weight_->sparse_gradient) {
-    throw ConfigError(fmt::format(
-        "linear: every row of '{}' gets a gradient where a linear layer is tied to it; leave out "
-        "sparse_gradient there, or give the linear layer a weight of its own",
-        weight_->name()));
+    throw ConfigError(
+        fmt::format("linear: every row of '{}' gets a gradient, because a linear layer is tied to "
+                    "it; leave out sparse_gradient there, or give the linear layer its own weight",
+                    weight_->name()));
   }
   weight_->is_tied = true;
   if (!options.bias) return;

@@ -15,8 +15,8 @@ namespace lacuna {
 
 /// y = x Wᵀ + b for very many outputs: the rows of W and b are divided among linear layers `0`,
 /// `1`, …, the tiles. The output is deferred: multi_label_cross_entropy and the metrics compute it
-/// tile by tile, so that it is never whole; other operations get all of it. *Shapes:* [batch,
-/// in_features] → [batch, out_features].
+/// tile by tile, so the whole output is never in memory; other operations compute all of it.
+/// *Shapes:* [batch, in_features] → [batch, out_features].
 class TiledLinear final : public Module, public TiledOutput {
  public:
   struct Options {

@@ -39,8 +39,8 @@ using AdamWOptions = AdamFields<AdamDecay::Decoupled>;
 /// `AdamW`. *Errors:* ConfigError on an option out of range. *Sources:* Kingma & Ba, arXiv
 /// 1412.6980; Loshchilov & Hutter, arXiv 1711.05101 (AdamW).
 ///
-/// With `regrown.age` Own, t counts the updates of each weight since it was grown; the weights that
-/// were never grown are trained to the same bits as without.
+/// With `regrown.age` Own, t counts the updates of each weight since it was grown; weights that
+/// were never grown are trained to the same bits as without this option.
 template <AdamDecay kDecay>
 class BasicAdam final : public Optimizer {
  public:

@@ -35,10 +35,10 @@ std::string_view kind_of(const Parameter& parameter) {
 // A state that was asked to stay dense is not in step with nonzeros that are stored alone.
 void require_aligned(const Parameter& parameter, const std::string& name, const Tensor& state) {
   if (state.numel() == parameter.pattern()->stored_size()) return;
-  throw StateError(fmt::format(
-      "state '{}' of parameter '{}' is kept dense, which layout '{}' has no room for: give the "
-      "sparsity algorithm layout: masked",
-      name, parameter.name(), parameter.pattern()->layout().name()));
+  throw StateError(
+      fmt::format("state '{}' of parameter '{}' is kept dense, which layout '{}' cannot store: "
+                  "give the sparsity algorithm layout: masked",
+                  name, parameter.name(), parameter.pattern()->layout().name()));
 }
 
 // Whether a step changes the parameter.

@@ -1,4 +1,4 @@
-// Optimizer: everything that optimizers share, which is all but the update rule itself.
+// Optimizer: everything that optimizers share, except the update rule itself.
 #pragma once
 
 #include <cstdint>
@@ -74,8 +74,8 @@ struct OptimizerOptions {
   double weight_decay = 0.0;  ///< at least 0
   /// Steps over which the learning rate rises: it is multiplied by min(1, (steps done + 1)/warmup).
   int64_t warmup = 0;
-  /// Norm of all gradients together above which they are scaled down to it, as by PyTorch's
-  /// clip_grad_norm_. Absent: no clipping.
+  /// Largest norm of all gradients together; larger gradients are scaled down to it, as by
+  /// PyTorch's clip_grad_norm_. Absent: no clipping.
   std::optional<double> clip_norm = std::nullopt;
   /// Kinds of parameters whose weight decay is 0, except in groups that set their own: "bias"
   /// (parameters with this name), "norm" (others of rank 1: the factors of a norm), "embedding"
@@ -123,8 +123,8 @@ class Optimizer {
   void zero_grad();
 
   /// The hooks receive this optimizer: directly before and after the parameters change, and after
-  /// the gradients are dropped. A scope hook adds to `scopes` what must hold while values change,
-  /// from before clipping on.
+  /// the gradients are dropped. A scope hook adds scopes to `scopes` that last while values change,
+  /// starting before clipping.
   HookHandle register_step_scope_hook(std::function<void(Optimizer&, StepScopes& scopes)> hook);
   HookHandle register_step_pre_hook(std::function<void(Optimizer&)> hook);
   HookHandle register_step_post_hook(std::function<void(Optimizer&)> hook);
@@ -165,7 +165,7 @@ class Optimizer {
   /// of one length, aligned to the parameter's pattern; a dense state has the parameter's numel.
   struct Update {
     Parameter& parameter;
-    /// Of a gradient by rows these rows' elements alone, as in all arrays here.
+    /// For a gradient by rows, only the elements of these rows, as in all arrays here.
     std::span<float> values;
     std::span<const float> gradient;
     std::span<const std::span<float>> states;
@@ -173,7 +173,7 @@ class Optimizer {
     double weight_decay;
     double eps_factor;  ///< for the small number of a divisor, if there is one
     int64_t step;       ///< number of updates of this parameter, including this one: from 1
-    /// Number of updates of each element since it was grown, without this one, up to `most_age`;
+    /// Number of updates of each element since it was grown, excluding this one, up to `most_age`;
     /// `update` must increment it. Empty if `most_age` is 0.
     std::span<uint16_t> ages = {};
   };

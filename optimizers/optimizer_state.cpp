@@ -80,7 +80,7 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
   const auto check_count = [&](const std::string& name, int64_t limit) {
     const int64_t* count = find_count(state, name);
     if (count == nullptr || *count < 0) {
-      lines.push_back("'" + name + "' is missing or no count");
+      lines.push_back("'" + name + "' is missing or not a count");
     } else if (*count > limit) {
       lines.push_back(
           fmt::format("'{}' is {}, expected a count of at most {}", name, *count, limit));
@@ -91,7 +91,7 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
     const Tensor* saved = find_array(state, name);
     const std::vector<Shape> shapes = shapes_of_saved_slot(parameter, is_dense);
     if (saved == nullptr) {
-      lines.push_back("'" + name + "' is missing or no array of floats");
+      lines.push_back("'" + name + "' is missing or not an array of floats");
     } else if (std::ranges::find(shapes, saved->shape()) == shapes.end()) {
       lines.push_back("'" + name + "' has shape " + saved->shape().to_string() + ", expected " +
                       shapes.front().to_string() +

@@ -44,8 +44,8 @@ void AcDc::forecast(Forecast& forecast) const {
   const size_t updates = steps.size();
   if (updates % 2 == 0) {
     throw ConfigError(
-        fmt::format("acdc: {} updates leave the network dense at the end, for they alternate; an "
-                    "odd number (by update.stop, say) ends compressed",
+        fmt::format("acdc: {} updates leave the network dense at the end, because they alternate; "
+                    "an odd number (set update.stop) ends compressed",
                     updates));
   }
   for (PlannedParameter& planned : forecast.parameters) {

@@ -6,7 +6,7 @@
 namespace lacuna {
 
 /// Dense until the first update, or with the masks that it inherits; then updates alternate: one
-/// prunes to the target by |w|, the next makes everything dense again (what comes back starts at
+/// prunes to the target by |w|, the next makes everything dense again (restored weights start at
 /// zero), and so on. A run should end compressed: the plan refuses one that does not. *Source:*
 /// Peste et al., "AC/DC: alternating compressed/decompressed training of deep neural networks",
 /// 2021 (arXiv:2106.12379), algorithm 1.

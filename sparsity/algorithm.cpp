@@ -123,7 +123,7 @@ void require_values_fit(const std::deque<SparseWeight>& weights) {
     const double bytes = static_cast<double>(weight.target_nnz()) * sizeof(float);
     if (bytes <= memory) continue;
     throw MemoryError(fmt::format(
-        "{}: out of memory: {:.1f} MB more were asked for, and there are {:.1f} MB in all",
+        "{}: out of memory: {:.1f} MB more were requested, and there are {:.1f} MB in all",
         in_words(weight), bytes / 1e6, memory / 1e6));
   }
 }

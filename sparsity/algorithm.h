@@ -29,9 +29,9 @@ using ComputedSparsityHook =
 /// The first masks of an algorithm if the weights were loaded (`model.init_from`).
 enum class FirstMasks {
   Made,     ///< masks made by `init_method`, or the loaded ones, pruned to the target
-  Dense,    ///< dense weights, or the loaded masks where there are some
+  Dense,    ///< dense weights, or the loaded masks if there are any
   Largest,  ///< the largest part of the loaded weights, whatever their masks; no `init_method`
-  Own,      ///< what the algorithm itself decides: `init_method` stays as configured
+  Own,      ///< chosen by the algorithm itself: `init_method` stays as configured
 };
 
 /// Base of all algorithms. Use: `model.apply(algorithm); optimizer.apply(algorithm);`, in this
@@ -39,12 +39,12 @@ enum class FirstMasks {
 /// then, with `autoupdate`, calls `update`. It may be destroyed before or after model and
 /// optimizer; its hooks go with it.
 ///
-/// A subclass overrides `type` and `update`, and `initial_mask` where the first mask is not the
-/// init method's. Algorithms may consist of others, their parts (Group, Phases).
+/// A subclass overrides `type` and `update`, and `initial_mask` if the first mask does not come
+/// from the init method. Algorithms may consist of others, their parts (Group, Phases).
 class SparsityAlgorithm {
  public:
-  /// `lifetime`: how long its masks are kept. *Errors:* ConfigError when the pattern does not go
-  /// with other options.
+  /// `lifetime`: how long its masks are kept. *Errors:* ConfigError if the pattern cannot be
+  /// combined with other options.
   explicit SparsityAlgorithm(SparsityOptions options,
                              PatternLifetime lifetime = PatternLifetime::ManySteps);
   virtual ~SparsityAlgorithm();
@@ -54,97 +54,95 @@ class SparsityAlgorithm {
   /// Its name in a configuration, as in "rigl".
   virtual std::string_view type() const = 0;
 
-  /// How its masks begin where the weights were loaded; for an algorithm with parts, those of its
-  /// first part. An override is needed only where masks do not come from `init_method`.
+  /// The first masks if the weights were loaded; for an algorithm with parts, those of its first
+  /// part. An override is needed only if masks do not come from `init_method`.
   virtual FirstMasks first_masks() const {
     return parts_.empty() ? FirstMasks::Made : parts_.front()->first_masks();
   }
-  /// Whether its options ask for zeros from the first step on.
+  /// Whether its options require zeros from the first step on.
   bool begins_sparse() const;
   /// Whether its options have `init_method: inherit`.
   bool inherits_masks() const { return options_.init_method.inherits(); }
 
   /// Whether each optimizer step ends with `update`. When off, call `update` by hand. A part
-  /// updates when this is on in it and in what it is part of.
+  /// updates if this is on both for it and for the algorithm that contains it.
   bool autoupdate = true;
-  /// Inputs of `layout: auto`, shared with all parts. To be set before `apply`.
+  /// Inputs of `layout: auto`, shared with all parts. Must be set before `apply`.
   CompressionLimits& compression() { return layouts_.limits(); }
   const CompressionLimits& compression() const { return layouts_.limits(); }
 
-  /// Gives those parts that prune by inputs of layers (OneShotPruning) the data that these are
-  /// learnt from. To be called before `apply`. *Errors:* ConfigError when one of them asks for more
-  /// than there is.
+  /// Gives the parts that prune by inputs of layers (OneShotPruning) the data for calibration. Must
+  /// be called before `apply`. *Errors:* ConfigError if one of them requests more examples than
+  /// there are.
   virtual void calibrate_on(const CalibrationData& data);
 
-  /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
-  /// chooses nothing; StateError on a second call, or when a parameter has an algorithm already.
+  /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError if the filter
+  /// chooses nothing; StateError on a second call, or if a parameter already has an algorithm.
   void apply(Module& module);
   /// Hooks the optimizer's step. *Errors:* StateError before `apply(module)`, on a second call, or
-  /// when the optimizer does not train one of the parameters, or one was frozen meanwhile.
+  /// if the optimizer does not train one of the parameters, or one was frozen in the meantime.
   void apply(Optimizer& optimizer);
 
-  /// Manages parameters of a module, independent of the filter: what `apply(module)` does
-  /// once it has chosen. An override makes what it needs between `take_charge` and `start_masks`.
+  /// Manages parameters of a module, independent of the filter: what `apply(module)` does after its
+  /// choice. An override prepares its data between `take_charge` and `start_masks`.
   virtual void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source);
-  /// Lets the parameters go; their masks stay. `loaded`: their values are a checkpoint's and stay,
-  /// too.
+  /// Releases the parameters; their masks stay. `loaded`: their values come from a checkpoint and
+  /// stay, too.
   void release(bool loaded = false);
 
-  /// Called after each optimizer step, or by hand: counts the step, and changes masks where it is
-  /// time to.
+  /// Called after each optimizer step, or by hand: counts the step, and changes masks if an update
+  /// is due.
   virtual void update(Optimizer& optimizer) = 0;
 
   /// Steps counted so far.
   int64_t step() const { return step_; }
-  /// Masks made by schedule so far; the first one counts where step 0 is an update step.
+  /// Number of updates by the schedule so far; the first masks count if step 0 is an update step.
   int64_t updates() const { return updates_; }
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
-  /// Those of them that it may make sparse at some time: without what only `dense` has, alone or in
-  /// phases.
+  /// The parameters that it may make sparse at some time: without those that only `dense` has,
+  /// alone or in phases.
   std::vector<ParameterPtr> sparse_parameters() const;
-  /// Whether it may make a parameter sparse that it manages, or will manage: unless it has
-  /// parts, any.
+  /// Whether it may make a parameter sparse that it manages, or will manage: true for all
+  /// parameters, unless it has parts.
   virtual bool makes_sparse(const ParameterPtr& parameter) const;
   const ParameterFilter& filter() const { return options_.param_filter; }
   const SparsityTarget& sparsity() const { return options_.sparsity; }
-  /// Aims at another sparsity: from the first masks on, or after `apply` from the next update on.
-  /// It is an option, which `state_dict` does not hold. *Errors:* ConfigError, as the
-  /// constructor's; StateError when the algorithm keeps the one that it was made with.
+  /// Sets another target sparsity: from the first masks on, or after `apply` from the next update
+  /// on. It is an option, which `state_dict` does not contain. *Errors:* ConfigError, as in the
+  /// constructor; StateError if the algorithm cannot change its sparsity.
   void set_sparsity(SparsityTarget sparsity);
-  /// The names of those among `parameters` that its filter, or one of its parts' filters, would
-  /// choose, were they not frozen: whoever asked for them to be pruned should know that they are
-  /// not.
+  /// The names of the parameters in `parameters` that its filter, or the filter of one of its
+  /// parts, would choose if they were not frozen, for a message that they are not pruned.
   std::vector<std::string> frozen_choices(const std::vector<ParameterPtr>& parameters) const;
-  /// Sparsity aimed at for a parameter at the last update, in [0, 1]. *Errors:* StateError when it
-  /// is not one of `parameters()`.
+  /// Target sparsity of a parameter at the last update, in [0, 1]. *Errors:* StateError if it is
+  /// not one of `parameters()`.
   double target_sparsity(const Parameter& parameter) const;
   /// The pattern of a parameter's masks; unstructured if the algorithm does not manage it.
   PatternShape pattern(const Parameter& parameter) const;
-  /// What the last topology update did, one entry per parameter; empty when the last step made
-  /// none.
+  /// What the last topology update did, one entry per parameter; empty if the last step made none.
   const std::vector<MaskUpdate>& last_update() const { return last_update_; }
 
   /// Its parts, and the algorithm that it is a part of; null if there is none.
   const std::vector<SparsityAlgorithm*>& parts() const { return parts_; }
   SparsityAlgorithm* outer() const { return outer_; }
 
-  /// What a run of `total_steps` will do, once applied to a model. *Errors:* ConfigError when the
-  /// plan can only be a mistake.
+  /// What a run of `total_steps` will do, once applied to a model. *Errors:* ConfigError if the
+  /// plan is certainly a mistake.
   std::vector<PlannedParameter> plan(int64_t total_steps) const;
-  /// Completes a plan that begins with other parameters than those in charge, or otherwise than
-  /// they are: as a later phase will find them.
+  /// Completes a plan that begins with other parameters than the managed ones, or with another
+  /// state of theirs: the state at the beginning of a later phase.
   std::vector<PlannedParameter> plan(Forecast begun) const;
-  /// Says what the steps make of the parameters: sets `initial_nnz` (after it has taken charge),
-  /// `final_nnz` and `update_steps`. *Errors:* ConfigError.
+  /// Forecasts the effect of the steps on the parameters: sets `initial_nnz` (after it has taken
+  /// charge), `final_nnz` and `update_steps`. *Errors:* ConfigError.
   virtual void forecast(Forecast& forecast) const;
 
   /// Called with the target at the first mask and at every update; `names` describes the filter.
   HookHandle register_target_sparsity_hook(TargetSparsityHook hook);
-  /// Called for every parameter with the sparsity it got.
+  /// Called for every parameter with its actual sparsity.
   HookHandle register_computed_sparsity_hook(ComputedSparsityHook hook);
 
-  /// Moves parameters to the layouts that the options name; those under `auto` stay in theirs. For
-  /// a checkpoint that was saved in another layout. *Errors:* ShapeError.
+  /// Moves parameters to the layouts that the options name; those under `auto` keep their layout.
+  /// For a checkpoint that was saved in another layout. *Errors:* ShapeError.
   void restore_layouts();
 
   /// Everything but masks and values, which are in the model's state.
@@ -153,48 +151,48 @@ class SparsityAlgorithm {
   virtual void load_state_dict(const StateDict& state);
 
  protected:
-  /// The mask that a parameter gets when the algorithm takes charge of it: by default the init
-  /// method's, or, of one that is inherited, what there is, pruned to the target by |w|.
+  /// The mask that a parameter gets when the algorithm takes charge of it: by default that of the
+  /// init method, or, for an inherited mask, the existing one, pruned to the target by |w|.
   virtual MaskSet initial_mask(const SparseWeight& weight, MaskSource source);
-  /// Called within `optimizer.step()` after backward and before the values change. What it adds to
-  /// `scopes` holds until they have changed.
+  /// Called within `optimizer.step()` after backward and before the values change. Scopes that it
+  /// adds to `scopes` last until the values have changed.
   virtual void before_step(Optimizer& /*optimizer*/, StepScopes& /*scopes*/) {}
 
-  /// Refuses a target that cannot be set any more. By default none can. *Errors:* ConfigError,
-  /// StateError.
+  /// Refuses a target that can no longer be set. By default, all are refused. *Errors:*
+  /// ConfigError, StateError.
   virtual void require_settable(const SparsityTarget& sparsity) const;
 
   const SparsityOptions& options() const { return options_; }
-  /// Takes other options than the constructor's, but for the layout and the pattern.
+  /// Replaces the constructor's options, except the layout and the pattern.
   void set_options(const SparsityOptions& options) { options_ = options.checked(); }
   /// The parameters that it manages, each with its state. Without those of parts.
   std::deque<SparseWeight>& weights() { return weights_; }
   const std::deque<SparseWeight>& weights() const { return weights_; }
-  /// Gives a parameter another mask, in the layout chosen for it, notes what changed, and calls the
-  /// hooks. `present` is the mask there is, where it is at hand. *Errors:* ShapeError when the mask
-  /// is of another size. *Cost:* O(nonzeros before and after).
+  /// Gives a parameter another mask, in the layout chosen for it, records the changes, and calls
+  /// the hooks. `present` is the current mask, if it is available. *Errors:* ShapeError if the mask
+  /// has another size. *Cost:* O(nonzeros before and after).
   void set_mask(SparseWeight& weight, const MaskSet& mask, const MaskSet* present = nullptr);
-  /// The same, and returns what became of the parameter instead of keeping it for `last_update`.
-  /// `values`: a dense array in its shape that its values are taken from, where they change too.
+  /// The same, but returns the record of the change instead of storing it for `last_update`.
+  /// `values`: a dense array in its shape with the new values, if they change too.
   MaskUpdate install(SparseWeight& weight, const MaskSet& mask, const MaskSet* present = nullptr,
                      const Tensor* values = nullptr);
-  /// Adds to what the last update did, here and in what this is a part of.
+  /// Adds to the record of the last update, here and in the algorithm that contains this one.
   void report(const MaskUpdate& update);
 
   void count_step() { ++step_; }
-  /// Takes back what `count_step` did, for an update that another one, which counts, is a part of.
+  /// Reverts `count_step`, for an update that contains another one, which counts the step.
   void uncount_step() { --step_; }
   void count_update() { ++updates_; }
-  /// Sets the weights' targets to what is aimed at now, and calls the target hooks.
+  /// Sets the weights' targets to the current ones, and calls the target hooks.
   void refresh_targets();
-  /// Whether a step ends with an update of this one.
+  /// Whether a step ends with an update of this algorithm.
   bool updates_itself() const {
     return autoupdate && (outer_ == nullptr || outer_->updates_itself());
   }
   /// Keeps a hook for as long as it manages the parameters.
   void keep_hook(HookHandle hook) { hooks_.push_back(std::move(hook)); }
 
-  /// Makes weights of parameters, with their targets; their masks are still what they were.
+  /// Makes weights from parameters, with their targets; their masks do not change yet.
   void take_charge(std::vector<ParameterPtr> parameters);
   /// Gives the weights their first masks.
   void start_masks(MaskSource source);
@@ -202,12 +200,12 @@ class SparsityAlgorithm {
   /// Makes another algorithm a part of this one: it shares this one's limits of layouts, its
   /// switch `autoupdate`, hooks and records. *Ownership:* the part lives as long as this one.
   void add_part(SparsityAlgorithm& part);
-  /// Forgets all parts: another algorithm has taken them over.
+  /// Removes all parts: another algorithm has taken them over.
   void drop_parts() { parts_.clear(); }
-  /// Says which parameters are those of the parts.
+  /// States which parameters belong to the parts.
   void set_parameters(std::vector<ParameterPtr> parameters) { parameters_ = std::move(parameters); }
 
-  /// Reads `step` of a saved state. *Errors:* CheckpointError when it is that of another algorithm.
+  /// Reads `step` of a saved state. *Errors:* CheckpointError if it belongs to another algorithm.
   void load_own(const StateDict& state);
 
  private:
@@ -215,7 +213,7 @@ class SparsityAlgorithm {
   void after_step(Optimizer& optimizer);
   void share_limits(const SparsityAlgorithm& outer);
   void clear_updates();   // here and in parts
-  void forget_updates();  // here and in what this is part of
+  void forget_updates();  // here and in the algorithm that contains this one
   void require_parameters(const Optimizer& optimizer) const;
   const SparseWeight* find(const Parameter& parameter) const;
   void complete(PlannedParameter& planned, bool is_exact) const;
@@ -225,7 +223,7 @@ class SparsityAlgorithm {
   LayoutPolicy layouts_;
   std::vector<ParameterPtr> parameters_;
   std::deque<SparseWeight> weights_;
-  SparsityAlgorithm* outer_ = nullptr;     // what this one is part of
+  SparsityAlgorithm* outer_ = nullptr;     // the algorithm that contains this one
   std::vector<SparsityAlgorithm*> parts_;  // in the order they were added
   std::vector<MaskUpdate> last_update_;
   std::vector<HookHandle> hooks_;

@@ -41,8 +41,8 @@ void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const
   if (is_exact && is_empty && planned.shape.numel() > 0) {
     throw ConfigError(std::string(type()) + ": parameter '" + planned.parameter + "' of shape " +
                       planned.shape.to_string() + (planned.initial_nnz == 0 ? " begins" : " ends") +
-                      " without any nonzero, for their number is rounded down; make it less sparse"
-                      ", or leave it out");
+                      " without any nonzero, because their number is rounded down; make it less "
+                      "sparse, or leave it out");
   }
   if (planned.changes.empty() && !planned.update_steps.empty()) {
     planned.changes = {{planned.update_steps.front(), planned.final_nnz}};

@@ -74,7 +74,7 @@ std::unique_ptr<SparsityAlgorithm> make_snip(const Config& entry, uint64_t seed)
   options.global = scope == "global";
   if (options.global && per_layer) {
     entry.get("scope").error(
-        "a global competition does not go with distribution, groups or a pattern");
+        "a global competition cannot be combined with distribution, groups or a pattern");
   }
   return std::make_unique<Snip>(std::move(options));
 }
@@ -115,7 +115,7 @@ std::unique_ptr<SparsityAlgorithm> make_with_own_growth(const Config& entry, uin
   auto algorithm = make_drop_grow<Algorithm>(entry, seed);
   if (const Config given = entry.peek("grow"); !given.is_null()) {
     given.error(std::string(algorithm->type()) +
-                " has a growth of its own; to choose it, take algorithm: dynamic");
+                " has its own growth rule; to choose one, use algorithm: dynamic");
   }
   return algorithm;
 }
@@ -217,7 +217,7 @@ void register_algorithms(AlgorithmRegistry& r) {
       make_dynamic<Gmp>,
       "for the best accuracy at a high sparsity; it begins dense, and is slower at first");
   add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>,
-      "in the place of gmp where gradients tell more than magnitudes; gmp did better here");
+      "instead of gmp, if gradients are more informative than magnitudes; gmp did better here");
   add("ste", "straight-through: gradual pruning of a dense master weight",
       aiming(make_dynamic<StraightThrough>),
       "where weights that were pruned should come back; it takes a dense model's memory");

@@ -12,13 +12,13 @@
 
 namespace lacuna {
 
-/// An algorithm that `sparsity.algorithm` can name. Only `make` must be given: it reads its keys
-/// from the entry's map.
+/// An algorithm that `sparsity.algorithm` can name. Only `make` is required: it reads its keys from
+/// the entry's map.
 struct AlgorithmType {
   std::function<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)> make;
-  /// What goes on the words "use it …" in `lacuna list algorithms`: "to prune a trained model".
+  /// Continues the words "use it …" in `lacuna list algorithms`: "to prune a trained model".
   std::string when = "";
-  /// Whether it reads `calibration` (CalibrationOptions): a run writes down what it calibrates on.
+  /// Whether it reads `calibration` (CalibrationOptions): a run records its calibration examples.
   bool calibrates = false;
 };
 
@@ -26,8 +26,8 @@ using AlgorithmRegistry = Registry<AlgorithmType>;
 AlgorithmRegistry& algorithm_registry();
 /// Adds the built-in algorithms.
 void register_algorithms(AlgorithmRegistry& registry);
-/// Sets what is asked for the name of an algorithm that the registry has not: it may add one, and
-/// returns the name to go on with.
+/// Sets the function that is called with the name of an algorithm that is not in the registry: it
+/// may add one, and returns the name to use.
 void set_algorithm_lookup(std::function<std::string(const std::string& name)> lookup);
 
 // Factories to register algorithms with: each reads its options' keys from the entry.
@@ -47,7 +47,7 @@ std::unique_ptr<SparsityAlgorithm> make_dynamic(const Config& entry, uint64_t se
   return std::make_unique<Algorithm>(dynamic_options(entry, seed));
 }
 
-/// The same of an algorithm that drops a fraction: also `drop_fraction` and `keep_alive`.
+/// The same for an algorithm that drops a fraction: also `drop_fraction` and `keep_alive`.
 DynamicOptions drop_grow_options(const Config& entry, uint64_t seed);
 
 /// For subclasses constructed from DynamicOptions that drop a fraction.
@@ -58,8 +58,8 @@ std::unique_ptr<SparsityAlgorithm> make_drop_grow(const Config& entry, uint64_t 
 
 /// number → static at that sparsity; map → the algorithm it names (`algorithm` or `type`, static by
 /// default); list of maps → a Group; a map with `phases` → Phases. null → none (a null pointer).
-/// `seed` keys all random masks. *Errors:* ConfigError with file, line, key path and the nearest
-/// valid name.
+/// `seed` determines all random masks. *Errors:* ConfigError with file, line, key path and the
+/// nearest valid name.
 std::unique_ptr<SparsityAlgorithm> configure(const Config& config, uint64_t seed);
 
 }  // namespace lacuna

@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// Every position is in the mask. In a plan of phases it fills the masks that the phase before
-/// left; what comes back starts at zero.
+/// Every position is in the mask. In a plan of phases it fills the masks of the previous phase;
+/// restored weights start at zero.
 class Dense final : public SparsityAlgorithm {
  public:
   explicit Dense(ParameterFilter filter = {}, LayoutOption layout = {})

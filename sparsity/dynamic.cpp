@@ -19,8 +19,8 @@ namespace lacuna {
 DynamicSparsityAlgorithm::DynamicSparsityAlgorithm(DynamicOptions given, PatternLifetime lifetime)
     : SparsityAlgorithm(std::move(given), lifetime) {
   if (keeps_alive() && options().pattern.is_structured()) {
-    throw ConfigError("keep_alive does not go with a pattern (" + options().pattern.description() +
-                      ")");
+    throw ConfigError("keep_alive cannot be combined with a pattern (" +
+                      options().pattern.description() + ")");
   }
 }
 
@@ -80,7 +80,7 @@ DenseGradient& DynamicSparsityAlgorithm::collected(const SparseWeight& weight) c
   if (DenseGradient* gradient = weight.gradient()) return *gradient;
   throw StateError(
       fmt::format("sparsity algorithm '{}' needs the dense gradient of '{}' at step {}, which was "
-                  "not asked for before the forward pass: run forward and backward through the "
+                  "not requested before the forward pass: run forward and backward through the "
                   "module it was applied to, with wants_dense_gradient true for this step",
                   type(), weight.name(), step()));
 }
@@ -90,7 +90,7 @@ DenseGradient& DynamicSparsityAlgorithm::whole_gradient(const SparseWeight& weig
   DenseGradient& gradient = collected(weight);
   if (weight.numel() > kMost) {
     throw StateError(
-        fmt::format("sparsity algorithm '{}' asks for the dense gradient of '{}', which has {} "
+        fmt::format("sparsity algorithm '{}' needs the dense gradient of '{}', which has {} "
                     "elements; above 2^31 read it by rows, with gradient_rows",
                     type(), weight.name(), weight.numel()));
   }
@@ -169,7 +169,7 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
   const std::string name(type());
   if (updates.empty()) {
     throw ConfigError(fmt::format(
-        "{}: no update falls within its {} steps; look at update.freq, start and stop, or every",
+        "{}: no update falls within its {} steps; check update.freq, start and stop, or every",
         name, steps));
   }
   const int64_t last = updates.back();

@@ -19,41 +19,41 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
                                     PatternLifetime lifetime = PatternLifetime::ManySteps);
 
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
-  /// Counts the step; on an update step asks for each parameter's new mask, with the new step's
-  /// target.
+  /// Counts the step; on an update step, requests each parameter's new mask, with the target of the
+  /// new step.
   void update(Optimizer& optimizer) override;
   const UpdateSchedule& update_schedule() const { return options().update; }
-  /// Drops another fraction from the next update on, in an algorithm that drops one.
+  /// Sets another drop fraction from the next update on, in an algorithm that has one.
   void set_drop_fraction(Schedule fraction);
-  /// When a configuration without `update` updates, in a run (or phase) of so many steps: every
-  /// min(100, steps / 100) steps, at least 1, until 75 % of them.
+  /// The schedule for a configuration without `update`, in a run (or phase) of this many steps:
+  /// every min(100, steps / 100) steps, at least 1, until 75 % of them.
   virtual UpdateSchedule default_updates(int64_t steps) const;
 
   void forecast(Forecast& forecast) const override;
 
  protected:
-  /// The new mask of a parameter. `mask` is its present one, `sparsity` the target in [0, 1] (in
+  /// The new mask of a parameter. `mask` is its current one, `sparsity` the target in [0, 1] (in
   /// nonzeros: `weight.target_nnz()`). Positions in both masks keep value and optimizer state; new
   /// ones start at zero.
   virtual MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) = 0;
   void require_settable(const SparsityTarget&) const override {}
-  /// Whether the update at `step` needs the dense gradient of that step's backward. Asked before
-  /// the forward.
+  /// Whether the update at `step` needs the dense gradient of that step's backward. Called before
+  /// the forward pass.
   virtual bool wants_dense_gradient(int64_t /*step*/) const { return false; }
-  /// Nonzeros an update leaves of `nnz`, by count alone: for the plan. The target by default.
+  /// Nonzeros that an update leaves of `nnz`, by count only, for the plan. By default the target.
   virtual int64_t nnz_after_update(const MaskSelector& /*selector*/, int64_t /*nnz*/,
                                    int64_t target, float /*drop_fraction*/) const {
     return target;
   }
 
-  /// The dense gradient collected in this step: computed here for a compressed parameter, numel
-  /// floats. *Errors:* StateError when it was not asked for before the forward, or would have more
-  /// than 2^31 elements.
+  /// The dense gradient of this step, numel floats; for a compressed parameter it is computed here.
+  /// *Errors:* StateError if it was not requested before the forward pass, or would have more than
+  /// 2^31 elements.
   const Tensor& dense_gradient(const SparseWeight& weight) const;
-  /// The dense gradient, to be changed, and forgotten here.
+  /// The dense gradient, for changes; it is no longer stored here.
   Tensor take_dense_gradient(const SparseWeight& weight) const;
-  /// The dense gradient row by row, as grow_maximum reads it: nothing whole is made. Valid until
-  /// the gradient is zeroed. *Errors:* StateError when it was not asked for.
+  /// The dense gradient row by row, as grow_maximum reads it, without the whole array. Valid until
+  /// the gradient is zeroed. *Errors:* StateError if it was not requested.
   Scores gradient_rows(const SparseWeight& weight) const;
   /// Fraction to drop at this step, in [0, 1].
   float drop_fraction() const { return drop_fraction_at(step(), updates()); }
@@ -63,11 +63,12 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   CounterRng rng(const SparseWeight& weight, const char* purpose) const;
 
   MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
-  /// What `adopt` does once the weights are there: first masks, and dense gradients collected in
-  /// the steps that want them: where the route is TapOnly a
-  /// `before_step` must give the optimizer one.
+  /// The part of `adopt` after the weights exist: makes the first masks, and collects dense
+  /// gradients in the steps that need them. If the route is TapOnly, a `before_step` must give the
+  /// optimizer a gradient.
   void begin(Module& module, MaskSource source, GradientRoute route);
-  /// Takes what collects gradients off; the next forward that wants them puts it on again.
+  /// Removes the collectors of gradients; the next forward pass that needs them installs them
+  /// again.
   void stop_watching();
 
  private:

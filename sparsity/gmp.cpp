@@ -28,7 +28,7 @@ Gmp::Gmp(DynamicOptions given, const std::string& type, Scores scores)
     : DynamicSparsityAlgorithm(given), scores_(scores) {
   if (given.drop_fraction) {
     throw ConfigError(type +
-                      ": takes no drop_fraction; the sparsity schedule says what is dropped");
+                      ": takes no drop_fraction; the sparsity schedule sets what is dropped");
   }
   require_schedule(options().sparsity, type);
 }

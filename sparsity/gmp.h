@@ -7,12 +7,12 @@
 
 namespace lacuna {
 
-/// On update steps keeps the largest |w| to the target of that step; what is pruned stays pruned.
-/// *Source:* Zhu & Gupta, "To prune, or not to prune", 2017 (arXiv:1710.01878).
+/// On update steps keeps the largest |w|, as many as the target of that step; pruned weights stay
+/// pruned. *Source:* Zhu & Gupta, "To prune, or not to prune", 2017 (arXiv:1710.01878).
 class Gmp : public DynamicSparsityAlgorithm {
  public:
-  /// *Errors:* ConfigError when the sparsity is a constant (that is `static`), or a drop fraction
-  /// is given.
+  /// *Errors:* ConfigError if the sparsity is a constant (use `static`), or if a drop fraction is
+  /// given.
   explicit Gmp(DynamicOptions options);
 
   std::string_view type() const override { return "gmp"; }
@@ -21,7 +21,7 @@ class Gmp : public DynamicSparsityAlgorithm {
     return begins_sparse() ? FirstMasks::Made : FirstMasks::Own;
   }
 
-  /// *Errors:* also ConfigError if the sparsity falls after it has pruned.
+  /// *Errors:* also ConfigError if the sparsity falls after the first pruning.
   void forecast(Forecast& forecast) const override;
 
  protected:
@@ -29,7 +29,7 @@ class Gmp : public DynamicSparsityAlgorithm {
   /// ascending by flat index.
   using Scores = Tensor (*)(const SparseWeight& weight);
   void require_settable(const SparsityTarget& sparsity) const override;
-  /// For a subclass of another name, which messages then give, that prunes by other scores.
+  /// For a subclass that prunes by other scores; messages use its name.
   Gmp(DynamicOptions options, const std::string& type, Scores scores);
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
   int64_t nnz_after_update(const MaskSelector& selector, int64_t nnz, int64_t target,
@@ -45,8 +45,7 @@ class Gmp : public DynamicSparsityAlgorithm {
 /// inference", 2017 (arXiv:1611.06440), equation 8, for single weights.
 class Saliency : public Gmp {
  public:
-  /// *Errors:* ConfigError, as Gmp's; an update throws StateError where a parameter has no
-  /// gradient.
+  /// *Errors:* ConfigError, as Gmp; an update throws StateError if a parameter has no gradient.
   explicit Saliency(DynamicOptions options);
 
   std::string_view type() const override { return "saliency"; }

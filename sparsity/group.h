@@ -13,10 +13,10 @@ namespace lacuna {
 class Group final : public SparsityAlgorithm {
  public:
   Group() : SparsityAlgorithm({}) {}
-  ~Group() override { drop_parts(); }  // they end before the base does
+  ~Group() override { drop_parts(); }  // they are released before the base
 
-  /// *Errors:* StateError when the algorithm is a Group (use `extend`), or the group has been
-  /// applied already.
+  /// *Errors:* StateError if the algorithm is a Group (use `extend`), or if the group has already
+  /// been applied.
   void add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algorithm);
   /// Appends the entries of another group.
   void extend(Group&& other);

@@ -15,7 +15,7 @@ GrowByChoice::GrowByChoice(Options given)
   }
   const bool is_mixed = gradient_share_ > 0.0 && gradient_share_ < 1.0;
   if (is_mixed && options().pattern.is_nm()) {
-    throw ConfigError("dynamic: a mixed growth does not go with a pattern (" +
+    throw ConfigError("dynamic: a mixed growth cannot be combined with a pattern (" +
                       options().pattern.description() + "), whose cells are filled by one rule");
   }
 }

@@ -1,14 +1,15 @@
-// Dynamic sparsity whose growth is chosen: at random, by the gradient, or a part by each.
+// Dynamic sparsity with a choice of growth: at random, by the gradient, or partly by each.
 #pragma once
 
 #include "lacuna/sparsity/set.h"
 
 namespace lacuna {
 
-/// Drops the smallest |w| and grows a share of what is missing where the |dense gradient| is
-/// largest, then the rest at random among the positions that are left. With a share of 0 it is Set,
-/// with 1 RigL, to the same masks. The share counts whole units of the pattern in each score group,
-/// rounded down. *Cost:* of an update that of RigL, or, with a share of 0, of Set.
+/// Drops the smallest |w|, then grows a share of the missing positions where the |dense gradient|
+/// is largest, and the rest at random among the remaining positions. With a share of 0 the masks
+/// equal those of Set, with 1 those of RigL. The share counts whole units of the pattern in each
+/// score group, rounded down. *Cost:* an update costs as much as in RigL, or, with a share of 0, as
+/// in Set.
 class GrowByChoice final : public Set {
  public:
   struct Options {

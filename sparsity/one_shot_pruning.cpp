@@ -27,7 +27,7 @@ OneShotGranularity read_granularity(const Config& entry, const PatternShape& pat
                                     OneShotGranularity fallback) {
   if (pattern.is_structured()) {
     if (entry.has("granularity")) {
-      entry.get("granularity").error("a pattern says what competes; leave `granularity` out");
+      entry.get("granularity").error("a pattern determines what competes; leave `granularity` out");
     }
     return fallback;
   }
@@ -105,8 +105,8 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
   if (pruning_.method == OneShotMethod::SparseGpt ||
       pruning_.granularity == OneShotGranularity::Row) {
     throw ConfigError(name +
-                      ": balance_in_groups and balance_out_groups go with magnitude, admm "
-                      "and wanda of granularity layer alone");
+                      ": balance_in_groups and balance_out_groups only work with magnitude, admm "
+                      "and wanda of granularity layer");
   }
 }
 
@@ -147,10 +147,10 @@ void OneShotPruning::adopt(Module& module, std::vector<ParameterPtr> parameters,
     if (weight.selector().fit(mask) != MaskSelector::Fit::None) {
       install(weight, mask);  // in its layout
     } else if (pattern.unit_size() > 1) {
-      throw ConfigError(fmt::format(
-          "{}: the mask that '{}' has is not of pattern {}, so that no more can be pruned of it in "
-          "whole units; begin with a dense weight",
-          type(), weight.name(), pattern.description()));
+      throw ConfigError(
+          fmt::format("{}: the mask of '{}' does not have the pattern {}, so no more whole units "
+                      "can be pruned; start from a dense weight",
+                      type(), weight.name(), pattern.description()));
     }
   }
 }
@@ -221,8 +221,8 @@ class OneShotPruning::Pass {
     }
     if (refused.empty()) return rest;
     throw ConfigError(fmt::format(
-        "{}: the model's forward pass never multiplies with {}, so that nothing is known of their "
-        "inputs; leave them out of param_filter, or give them to magnitude in a list of entries",
+        "{}: the model's forward pass never multiplies with {}, so their inputs are unknown; leave "
+        "them out of param_filter, or give them to magnitude in a list of entries",
         type, join(refused, ", ")));
   }
 
@@ -254,20 +254,20 @@ void OneShotPruning::prune() {
 void OneShotPruning::require_work() {
   pruned_.clear();
   if (needs_inputs() && !run_) {
-    throw StateError(fmt::format(
-        "{} prunes by the inputs of layers, and has no examples to learn them from: call "
-        "calibrate_with with a function that runs the module it is given on some batches, before "
-        "the first training step or prune()",
-        type()));
+    throw StateError(
+        fmt::format("{} prunes by the inputs of layers, and needs examples of them: call "
+                    "calibrate_with with a function that runs the given module on some batches, "
+                    "before the first training step or prune()",
+                    type()));
   }
   for (const SparseWeight& weight : weights()) {
     if (weight.target_nnz() <= weight.nnz()) return;
   }
   const SparseWeight& first = weights().front();
-  throw ConfigError(fmt::format(
-      "{}: '{}' has {} nonzeros already, and {} are asked for; what is pruned stays pruned, so "
-      "give a higher sparsity",
-      type(), first.name(), first.nnz(), first.target_nnz()));
+  throw ConfigError(
+      fmt::format("{}: '{}' has {} nonzeros already, and {} are requested; pruned weights stay "
+                  "pruned, so give a higher sparsity",
+                  type(), first.name(), first.nnz(), first.target_nnz()));
 }
 
 // Of a mask that has fewer than the target, all.
@@ -318,10 +318,10 @@ void OneShotPruning::forecast(Forecast& forecast) const {
   }
   if (prunes || targets.empty()) return;
   const PlannedParameter& first = forecast.parameters.front();
-  throw ConfigError(fmt::format(
-      "{}: '{}' has {} nonzeros before it, and {} are asked for; what is pruned stays pruned, so "
-      "give a higher sparsity",
-      type(), first.parameter, first.initial_nnz, targets.front()));
+  throw ConfigError(
+      fmt::format("{}: '{}' has {} nonzeros before it, and {} are requested; pruned weights stay "
+                  "pruned, so give a higher sparsity",
+                  type(), first.parameter, first.initial_nnz, targets.front()));
 }
 
 StateDict OneShotPruning::state_dict() const {

@@ -18,10 +18,10 @@ struct OneShotPruningOptions {
   SparsityOptions common = {};  ///< a constant sparsity; init_method is ignored
   /// How each layer is pruned. `keep_of_parts` stays empty.
   OneShotOptions pruning = OneShotOptions::defaults(OneShotMethod::Wanda);
-  /// Of the data given by `calibrate_on`.
+  /// Options of the data from `calibrate_on`.
   CalibrationOptions calibration = {};
 
-  /// From the keys of SparsityOptions but init_method, and `granularity`, `least_squares`,
+  /// From the keys of SparsityOptions except init_method, and `granularity`, `least_squares`,
   /// `calibration`, `damping` (sparsegpt, admm), `block` (sparsegpt), `rounds` (admm) and, with
   /// `least_squares`, `least_squares_damping`. *Errors:* ConfigError.
   static OneShotPruningOptions from_config(const Config& entry, OneShotMethod method,
@@ -30,45 +30,44 @@ struct OneShotPruningOptions {
 
 /// Prunes by magnitude, Wanda, SparseGPT or ADMM (sparsity/one_shot/one_shot.h) at its first
 /// training step, before the forward pass, or when `prune` is called; then keeps the masks, as
-/// `static` does. Weights are pruned in the order in which a forward pass meets them, each by the
-/// inputs that the pruned ones before it give, with one layer's Gram matrix in memory at a time.
-/// Those of several OneShotPruning in a Group are pruned in one such order. What parameters have no
-/// position for stays so: a sparser one prunes further.
+/// `static` does. Weights are pruned in the order of a forward pass, each by its inputs in the
+/// already pruned model, with one layer's Gram matrix in memory at a time. The weights of several
+/// OneShotPruning in a Group are pruned in one such order. Positions that are already pruned stay
+/// pruned: a higher sparsity prunes further.
 ///
-/// Weights of linear layers and convolutions, all groups of these one by one, can be pruned by
-/// inputs; by magnitude without least squares any parameter of two dimensions or more.
+/// Weights of linear layers and convolutions (group by group) can be pruned by inputs; magnitude
+/// without least squares prunes any parameter of two dimensions or more.
 class OneShotPruning final : public SparsityAlgorithm {
  public:
-  /// *Errors:* ConfigError when the sparsity is no constant in [0, 1), or the options do not go
-  /// with each other.
+  /// *Errors:* ConfigError if the sparsity is not a constant in [0, 1), or if the options cannot be
+  /// combined.
   explicit OneShotPruning(OneShotPruningOptions options);
 
   std::string_view type() const override { return to_string(pruning_.method); }
-  /// The masks that there are: it prunes within them.
+  /// The existing masks: it prunes within them.
   FirstMasks first_masks() const override { return FirstMasks::Own; }
 
-  /// Gives it the examples that it learns inputs from. Magnitude without least squares needs none:
-  /// its errors are then those for inputs that are independent and of one size, ‖Ŵ − W‖² / ‖W‖²,
-  /// and no Gram matrix is made. With examples they are of the outputs on these, as all others'
-  /// are.
+  /// Sets the calibration examples. Magnitude without least squares needs none: its errors are then
+  /// those for independent inputs of equal size, ‖Ŵ − W‖² / ‖W‖², and no Gram matrix is computed.
+  /// With examples, errors are those of the outputs on them, as for all other methods.
   void calibrate_with(CalibrationRun run) { run_ = std::move(run); }
   void calibrate_on(const CalibrationData& data) override;
 
-  /// *Errors:* ConfigError for a parameter that the method does not fit.
+  /// *Errors:* ConfigError for a parameter that the method cannot prune.
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
-  /// Prunes now, unless it has: this one, and all others of what it is a part of that have
-  /// parameters in charge. *Errors:* StateError before `apply(module)` and without examples to
-  /// calibrate on; ConfigError for a weight that no forward pass multiplies with; those of
-  /// prune_one_shot, with the layer's name. Layers before it have been pruned then.
-  /// *Cost:* for each layer a forward pass over the calibration examples as far as the layer (one
-  /// for layers that are given the same input), and prune_one_shot.
+  /// Prunes now, unless this was already done: with this algorithm, and with all others of the same
+  /// Group that manage parameters. *Errors:* StateError before `apply(module)` and without
+  /// calibration examples; ConfigError for a weight that no forward pass multiplies by; those of
+  /// prune_one_shot, with the layer's name. The layers before it are then already pruned. *Cost:*
+  /// for each layer a forward pass over the calibration examples up to the layer (one for layers
+  /// with the same input), and prune_one_shot.
   void prune();
-  /// Those of the weights that are named here become multiples of int8 steps as they are pruned
+  /// The weights named here become multiples of int8 steps when they are pruned
   /// (OneShotOptions::grid). *Requires* weights of linear layers, and that nothing is pruned yet.
   void bring_to_grid(const std::set<std::string>& names, GridClip clip, bool rounds_to_nearest);
-  /// What a step is worth in each output of these, by name.
+  /// The step of each output of these weights, by name.
   const std::map<std::string, std::vector<float>>& grid_scales() const { return grid_scales_; }
-  /// The records of pruning, in its order; empty if a checkpoint states that it is done.
+  /// The records of pruning, in order; empty if a checkpoint states that it is done.
   const std::vector<MaskUpdate>& pruned() const { return pruned_; }
 
   void update(Optimizer&) override;
@@ -77,7 +76,7 @@ class OneShotPruning final : public SparsityAlgorithm {
   void load_state_dict(const StateDict& state) override;
 
  protected:
-  /// What there is: it is pruned later.
+  /// The existing mask: it is pruned later.
   MaskSet initial_mask(const SparseWeight& weight, MaskSource) override { return weight.mask(); }
 
  private:
@@ -96,13 +95,13 @@ class OneShotPruning final : public SparsityAlgorithm {
   std::map<std::string, std::vector<float>> grid_scales_;
   CalibrationOptions calibration_;
   CalibrationRun run_;
-  Module* module_ = nullptr;  // outlives this, as parameters' owner
+  Module* module_ = nullptr;  // outlives this, as owner of the parameters
   bool has_pruned_ = false;
   bool is_reported_ = true;  // by the update of the step that it pruned in
   std::vector<MaskUpdate> pruned_;
 };
 
-/// The OneShotPruning that an algorithm is or consists of, in their order.
+/// The OneShotPruning that an algorithm is or contains, in order.
 std::vector<OneShotPruning*> one_shot_parts(SparsityAlgorithm& algorithm);
 
 }  // namespace lacuna

@@ -128,7 +128,7 @@ void Phases::load_state_dict(const StateDict& state) {
   if (step() < begin_of(phase) ||
       step() >= phases_[phase].until.value_or(StateDict::kMostCounted)) {
     throw CheckpointError(fmt::format(
-        "the checkpoint is in phase {} at step {}, when the plan is in another", phase, step()));
+        "the checkpoint is in phase {} at step {}, but the plan is in another", phase, step()));
   }
   if (phase != current_) enter(phase, MaskSource::Loaded);
   algorithm().load_state_dict(state.below("running"));

@@ -17,15 +17,15 @@ struct Phase {
 };
 
 /// Algorithms one after the other. Each counts its steps, schedules and updates from its own
-/// beginning, and starts from the masks, values and states that the one before left: a sparser
-/// target prunes by |w| at once, `Dense` fills the masks, otherwise the same masks go on.
-/// Parameters that a phase does not choose keep the mask they have.
+/// beginning, and starts from the masks, values and states of the previous phase: a higher sparsity
+/// prunes by |w| at once, `Dense` fills the masks, otherwise the masks stay. Parameters that a
+/// phase does not choose keep their masks.
 class Phases final : public SparsityAlgorithm {
  public:
-  /// *Errors:* ConfigError unless there are phases, `until` rises and only the last has none;
-  /// StateError when a phase is itself a plan of phases.
+  /// *Errors:* ConfigError unless there are phases, `until` increases and only the last phase has
+  /// none; StateError if a phase is itself a plan of phases.
   explicit Phases(std::vector<Phase> phases);
-  ~Phases() override { drop_parts(); }  // they end before the base does
+  ~Phases() override { drop_parts(); }  // they are released before the base
 
   std::string_view type() const override { return "phases"; }
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
@@ -45,8 +45,8 @@ class Phases final : public SparsityAlgorithm {
 
   std::vector<Phase> phases_;
   size_t current_ = 0;
-  Module* module_ = nullptr;           // outlives this, as parameters' owner
-  std::vector<ParameterPtr> offered_;  // among which the phases choose
+  Module* module_ = nullptr;           // outlives this, as owner of the parameters
+  std::vector<ParameterPtr> offered_;  // the phases choose among these
 };
 
 }  // namespace lacuna

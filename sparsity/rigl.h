@@ -5,11 +5,10 @@
 
 namespace lacuna {
 
-/// SET, but grows where the |dense gradient| is largest. Of a compressed parameter that gradient is
-/// never made whole: its rows stream through a bounded selection. *Cost:* of an update, at most 1.4
-/// times the dense weight gradient's, and O(nonzeros).
-/// *Source:* Evci et al., "Rigging the lottery: making all tickets winners", 2020
-/// (arXiv:1911.11134).
+/// SET, but grows where the |dense gradient| is largest. For a compressed parameter, the whole
+/// gradient is never in memory: its rows stream through a bounded selection. *Cost:* an update
+/// costs at most 1.4 times the dense weight gradient, and O(nonzeros). *Source:* Evci et al.,
+/// "Rigging the lottery: making all tickets winners", 2020 (arXiv:1911.11134).
 class RigL : public Set {
  public:
   using Set::Set;

@@ -1,4 +1,4 @@
-// SemiSparse: the weight that is used follows a dense master weight, whole pattern by whole
+// SemiSparse: the weight in use is the largest part of a dense master weight in an N:M or block
 // pattern.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace lacuna {
 
 struct SemiSparseOptions {
-  /// The pattern of the weight that is used. Required.
+  /// The pattern of the weight in use. Required.
   PatternShape pattern = {};
   /// For block patterns; N:M determines its own sparsity.
   SparsityTarget sparsity = {};
@@ -30,14 +30,14 @@ struct SemiSparseOptions {
 
 /// A dense master weight is trained; the forward uses its largest part in an N:M or block pattern,
 /// chosen again every step (or every k), and the gradient with respect to that part goes straight
-/// through to all of the master. When it lets a parameter go, the master is what remains: a later
-/// phase begins from the dense weight.
-/// *Sources:* Mishra et al., "Accelerating sparse deep neural networks", 2021 (arXiv:2104.08378);
-/// Zhou et al., "Learning N:M fine-grained structured sparse neural networks from scratch", ICLR
-/// 2021 (arXiv:2102.04010): SR-STE. *Cost:* dense weight gradient and states; the selection.
+/// through to the whole master. When the algorithm releases a parameter, the master remains: a
+/// later phase starts from the dense weight. *Sources:* Mishra et al., "Accelerating sparse deep
+/// neural networks", 2021 (arXiv:2104.08378); Zhou et al., "Learning N:M fine-grained structured
+/// sparse neural networks from scratch", ICLR 2021 (arXiv:2102.04010): SR-STE. *Cost:* dense weight
+/// gradient and states; the selection.
 class SemiSparse final : public StraightThrough {
  public:
-  /// *Errors:* ConfigError without a pattern, or when `every` is below 1 or `decay` negative.
+  /// *Errors:* ConfigError without a pattern, or if `every` is below 1 or `decay` negative.
   explicit SemiSparse(const SemiSparseOptions& options);
 
   std::string_view type() const override { return "semi_sparse"; }
@@ -51,14 +51,15 @@ class SemiSparse final : public StraightThrough {
   float decay_;
 };
 
-/// Lets linear layers' weights of a model be used in semi-structured form, by globs on their full
-/// names ("blocks.*.fc1.weight", or "blocks.*.fc1"): {{"*.fc1", {.pattern = PatternShape::nm(2,
-/// 4)}}}. The model trains on as before; `optimizer.apply(*result)` makes the optimizer train the
-/// dense masters. *Errors:* ConfigError when a glob matches no linear layer's weight.
+/// Makes linear layers of a model use their weights in semi-structured form, by globs on the
+/// weights' full names ("blocks.*.fc1.weight", or "blocks.*.fc1"): {{"*.fc1", {.pattern =
+/// PatternShape::nm(2, 4)}}}. The model trains on as before; `optimizer.apply(*result)` makes the
+/// optimizer train the dense masters. *Errors:* ConfigError if a glob matches no linear layer's
+/// weight.
 std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(
     Module& model, const std::map<std::string, SemiSparseOptions>& layers);
-/// And back: the dense masters are the weights again, with their optimizer states. The algorithm is
-/// gone afterwards.
+/// The inverse: the dense masters become the weights again, with their optimizer states. The
+/// algorithm is destroyed.
 void swap_semi_sparse_with_linear(std::unique_ptr<SparsityAlgorithm> swapped);
 
 }  // namespace lacuna

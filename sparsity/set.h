@@ -6,9 +6,9 @@
 namespace lacuna {
 
 /// On update steps drops the smallest |w| by the drop fraction, then grows at random to the target.
-/// A subclass that grows otherwise overrides `grow`.
-/// *Source:* Mocanu et al., "Scalable training of artificial neural networks with adaptive sparse
-/// connectivity", 2018 (arXiv:1707.04780). *Cost:* of an update O(nonzeros).
+/// A subclass with another growth rule overrides `grow`. *Source:* Mocanu et al., "Scalable
+/// training of artificial neural networks with adaptive sparse connectivity", 2018
+/// (arXiv:1707.04780). *Cost:* O(nonzeros) for an update.
 class Set : public DynamicSparsityAlgorithm {
  public:
   using DynamicSparsityAlgorithm::DynamicSparsityAlgorithm;

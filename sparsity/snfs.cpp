@@ -17,11 +17,11 @@ Snfs::Snfs(Options given)
   }
   if (redistribute_ && divides(options().groups)) {
     throw ConfigError(
-        "snfs: redistribution does not go with balanced groups; set redistribute: "
-        "false");
+        "snfs: redistribution cannot be combined with balanced groups; set redistribute: false");
   }
   if (redistribute_ && options().pattern.is_structured()) {
-    throw ConfigError("snfs: redistribution does not go with a pattern; set redistribute: false");
+    throw ConfigError(
+        "snfs: redistribution cannot be combined with a pattern; set redistribute: false");
   }
   if (keeps_alive()) {
     throw ConfigError(

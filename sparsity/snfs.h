@@ -9,11 +9,11 @@
 namespace lacuna {
 
 /// SET whose growth follows the momentum of the dense gradient: M ← αM + (1 − α)g at every step,
-/// kept for every position. What all layers drop together is divided among them in proportion to
-/// the mean |M| of their nonzeros, and each grows where its |M| is largest.
-/// *Source:* Dettmers & Zettlemoyer, "Sparse networks from scratch: faster training without losing
-/// performance", 2019 (arXiv:1907.04840), section 3. The momentum is the algorithm's own, so that
-/// any optimizer can be used. *Cost:* a dense gradient in every step.
+/// kept for every position. The positions dropped in all layers are redistributed in proportion to
+/// the mean |M| of their nonzeros, and each layer grows where its |M| is largest. *Source:*
+/// Dettmers & Zettlemoyer, "Sparse networks from scratch: faster training without losing
+/// performance", 2019 (arXiv:1907.04840), section 3. The algorithm keeps its own momentum, so any
+/// optimizer can be used. *Cost:* a dense gradient in every step.
 class Snfs final : public Set {
  public:
   struct Options {
@@ -41,7 +41,7 @@ class Snfs final : public Set {
   double momentum_;
   bool redistribute_;
   std::map<std::string, Tensor> moments_;  // by parameter name
-  std::map<std::string, int64_t> counts_;  // nonzeros each gets at this update
+  std::map<std::string, int64_t> counts_;  // nonzeros of each at this update
 };
 
 }  // namespace lacuna

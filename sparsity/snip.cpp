@@ -18,7 +18,8 @@ Snip::Snip(Options given) : SparsityAlgorithm(std::move(given.common)), global_(
     throw ConfigError("snip: the sparsity must be a constant in [0, 1): it prunes once");
   }
   if (global_ && options().pattern.is_structured()) {
-    throw ConfigError("snip: a global competition does not go with a pattern; set scope: layer");
+    throw ConfigError(
+        "snip: a global competition cannot be combined with a pattern; set scope: layer");
   }
 }
 
@@ -82,8 +83,8 @@ void Snip::forecast(Forecast& forecast) const {
   for (const Shape& shape : shapes) total += shape.numel();
   if (global_ && global_count(total) == 0 && total > 0) {
     throw ConfigError(
-        fmt::format("snip: of all {} elements none is kept, for their number is rounded down; give "
-                    "a lower sparsity",
+        fmt::format("snip: of all {} elements none is kept, because their number is rounded down; "
+                    "give a lower sparsity",
                     total));
   }
   const std::vector<int64_t> targets = options().targets_at(0, 0, shapes);

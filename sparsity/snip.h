@@ -8,11 +8,12 @@
 
 namespace lacuna {
 
-/// Trains dense, or with the masks that it inherits, up to the first step's backward, then keeps
-/// the largest connection sensitivities |g·w| once and for all. All parameters compete together, as
-/// in the paper, unless a distribution or groups are given: then each has its own count. *Source:*
-/// Lee et al., "SNIP: single-shot network pruning based on connection sensitivity", 2019
-/// (arXiv:1810.02340), equations 5 and 6; the normalization by the sum changes no order.
+/// Trains dense, or with inherited masks, up to the first step's backward, then keeps the positions
+/// with the largest connection sensitivities |g·w| for the rest of the run. All parameters compete
+/// together, as in the paper, unless a distribution or groups are given: then each has its own
+/// count. *Source:* Lee et al., "SNIP: single-shot network pruning based on connection
+/// sensitivity", 2019 (arXiv:1810.02340), equations 5 and 6; the normalization by the sum does not
+/// change the order.
 class Snip final : public SparsityAlgorithm {
  public:
   /// `global`: one competition over all parameters.
@@ -34,7 +35,7 @@ class Snip final : public SparsityAlgorithm {
   void before_step(Optimizer& optimizer, StepScopes& scopes) override;
 
  private:
-  /// How many of all elements stay.
+  /// The number of elements that stay.
   int64_t global_count(int64_t numel) const;
   std::vector<int64_t> choose_counts(const std::vector<Tensor>& scores) const;
 

@@ -1,4 +1,4 @@
-// Sparsifier: which elements of a tensor stay; of weights, activations or gradients.
+// Sparsifier: chooses the elements of a tensor that stay, for weights, activations or gradients.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,12 @@
 
 namespace lacuna {
 
-/// Chooses a tensor's elements. Registered under a name it is usable from YAML, as
-/// `{type: <name>, …}`. The idea of a sparsifier, a layout and operators as separate things to add
-/// is that of *STen: Productive and efficient sparsity in PyTorch*, Ivanov et al., 2023
-/// (arXiv:2304.07613).
+/// Chooses a tensor's elements. Registered under a name, it can be used in YAML, as `{type: <name>,
+/// …}`. The separation of sparsifiers, layouts and operators follows *STen: Productive and
+/// efficient sparsity in PyTorch*, Ivanov et al., 2023 (arXiv:2304.07613).
 class Sparsifier {
  public:
-  /// What a sparsifier must see before it can decide on one element.
+  /// What a sparsifier must know before it can decide on one element.
   enum class Scope {
     Streaming,      ///< the element alone
     Blocking,       ///< a group of neighbours
@@ -31,20 +30,20 @@ class Sparsifier {
   /// Its name in a configuration, as in "nm".
   virtual std::string_view type() const = 0;
   virtual Scope scope() const = 0;
-  /// The shape of what it keeps: weights are then stored in the layout made for it.
+  /// The pattern of the kept elements: weights are then stored in the layout for it.
   virtual PatternShape pattern() const { return PatternShape(); }
-  /// The elements of a row-major tensor that stay. `name` is the tensor's, for messages and as
-  /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
-  /// *Shapes:* [..., features]; of images whose neighbours matter [batch, height · width,
+  /// The elements of a row-major tensor that stay. `name` is the tensor's, for messages and as a
+  /// key of random choices. A function of only its arguments, so that a resumed run repeats it.
+  /// *Shapes:* [..., features]; for images whose neighbours matter, [batch, height · width,
   /// channels]. *Errors:* ShapeError that names the tensor and its shape.
   virtual BitMask keep(const Tensor& rows, const std::string& name) const = 0;
-  /// The elements of a weight that stay: by default those of `keep` over the matrix of its outputs
-  /// and all other dimensions together. A pattern is one of outputs and input channels instead, at
-  /// each tap of a convolution. *Shapes:* [out, in], [out, in / groups, kh, kw], row-major.
+  /// The elements of a weight that stay: by default those of `keep` for the matrix of its outputs
+  /// and all other dimensions. A pattern instead applies to outputs and input channels, at each tap
+  /// of a convolution. *Shapes:* [out, in], [out, in / groups, kh, kw], row-major.
   virtual BitMask keep_weight(const Tensor& weight, const std::string& name) const;
-  /// The N:M, where what is kept are for certain the n largest |x| of each m features, of equal
-  /// ones the first: an activation is then selected as `keep_nm` does, and a linear layer behind it
-  /// may run sparse products.
+  /// N and M, if the kept elements are exactly the n largest |x| of each m features (of equal ones,
+  /// the first): an activation is then selected by `keep_nm`, and a following linear layer may run
+  /// sparse products.
   virtual std::optional<PatternShape> as_nm() const { return std::nullopt; }
   /// Refuses a shape that `keep` would refuse, before there is a tensor. *Errors:* ShapeError.
   virtual void require_fit(const Shape& /*rows*/, const std::string& /*name*/) const {}

@@ -11,8 +11,9 @@
 
 namespace lacuna {
 
-/// One entry: a tensor, as a glob on layers' paths and what of them ("fc*.input", "fc1.output",
-/// "fc1.input.grad", "fc1.output.grad", "fc1.weight"), and what keeps its elements.
+/// One entry: a tensor, as a glob on layers' paths and one of their tensors ("fc*.input",
+/// "fc1.output", "fc1.input.grad", "fc1.output.grad", "fc1.weight"), and the sparsifier that keeps
+/// its elements.
 struct SparsifyEntry {
   std::string tensor;
   SparsifierPtr sparsifier;
@@ -25,11 +26,11 @@ struct SparsifyEntry {
 /// From a list of maps `{tensor, sparsifier, layout, every}`; null → none. *Errors:* ConfigError.
 std::vector<SparsifyEntry> sparsify_from_config(const Config& list, uint64_t seed);
 
-/// Makes the model sparsify activations and their gradients from now on. *Errors:* ConfigError when
-/// an entry matches no layer: names the nearest.
+/// Makes the model sparsify activations and their gradients from now on. *Errors:* ConfigError if
+/// an entry matches no layer, with the nearest name.
 void sparsify_activations(Module& model, const std::vector<SparsifyEntry>& entries);
-/// What trains the entries' weights, to be applied to model and optimizer; null where there are
-/// none.
+/// The algorithm that trains the entries' weights, to be applied to model and optimizer; null if
+/// there are none.
 std::unique_ptr<SparsityAlgorithm> sparsify_weights(const std::vector<SparsifyEntry>& entries);
 
 }  // namespace lacuna

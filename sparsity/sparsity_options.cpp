@@ -63,13 +63,14 @@ SparsityOptions SparsityOptions::checked() const {
   const auto refuse = [&](const std::string& why) {
     throw ConfigError("pattern " + pattern.description() + " " + why);
   };
-  if (divides(groups)) refuse("does not go with balance_in_groups or balance_out_groups");
+  if (divides(groups)) refuse("cannot be combined with balance_in_groups or balance_out_groups");
   for (const char* method : {"balanced", "checkerboard"}) {
     if (init_method.name() == method) {
-      refuse("does not go with init_method '" + std::string(method) + "'; give random or topk");
+      refuse("cannot be combined with init_method '" + std::string(method) +
+             "'; give random or topk");
     }
   }
-  if (sparsity.has_fan_in()) refuse("does not go with fan_in; give sparsity or density");
+  if (sparsity.has_fan_in()) refuse("cannot be combined with fan_in; give sparsity or density");
   if (!pattern.is_nm()) return *this;
   if (distribution.kind != Distribution::Kind::Uniform) {
     refuse("gives every parameter the same sparsity; leave distribution out");

@@ -1,4 +1,4 @@
-// The options that sparsity algorithms have in common, and the nonzeros that they ask for.
+// The options that sparsity algorithms have in common, and the resulting numbers of nonzeros.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace lacuna {
 
-/// Where an algorithm's first masks come from: the init method chooses them, or they are those that
-/// the parameters have.
+/// The source of an algorithm's first masks: the init method, or the existing masks of the
+/// parameters.
 enum class FirstMask { Chosen, Present };
 
-/// What algorithms have in common.
+/// The options of all algorithms.
 struct SparsityOptions {
   /// Fraction of zeros in [0, 1], constant or a schedule over the steps (or a density, a fan-in).
   SparsityTarget sparsity = {};
@@ -33,43 +33,42 @@ struct SparsityOptions {
   ParameterFilter param_filter = {};
   /// Separate competitions within a tensor; none by default.
   ScoreGroups groups = {};
-  /// The shape that masks have: N:M, blocks; any by default. With N:M the sparsity is left out, or
+  /// The shape that masks have: N:M, blocks; any by default. With N:M the sparsity is omitted, or
   /// equals 1 − N/M, or is a schedule that ends there.
   PatternShape pattern = {};
-  /// How the sparsity is shared out among the parameters; each the same by default.
+  /// How the sparsity is distributed over the parameters; by default each has the same.
   Distribution distribution = {};
-  /// How the parameters are stored; the fastest way for each by default.
+  /// How the parameters are stored; by default in the fastest layout for each.
   LayoutOption layout = {};
-  /// Of random masks and random growth.
+  /// Seed of random masks and random growth.
   uint64_t seed = 0;
 
   // For algorithms whose masks change; the others refuse them.
 
   /// When masks change; every step by default.
   UpdateSchedule update = {};
-  /// Fraction of the nonzeros dropped at an update, in [0, 1]; 0.3 where an algorithm drops and it
-  /// is absent.
+  /// Fraction of the nonzeros dropped at an update, in [0, 1]; default 0.3 in algorithms that drop.
   std::optional<Schedule> drop_fraction = {};
-  /// Whether an algorithm that drops and grows gives rows and columns that have lost all their
-  /// nonzeros new ones first, so that no neuron stays cut off. Off by default, as in the papers;
-  /// for layers with a few nonzeros a row.
+  /// Whether an algorithm that drops and grows first gives new nonzeros to rows and columns that
+  /// have lost all of theirs, so that no neuron stays disconnected. Off by default, as in the
+  /// papers; for layers with few nonzeros per row.
   bool keep_alive = false;
 
   /// From a map's keys sparsity | schedule | density | fan_in, init_method, param_filter,
-  /// balance_in_groups, balance_out_groups, pattern, distribution, layout: all but those of
-  /// changing masks. *Errors:* ConfigError. `init_method` is no key of an algorithm whose masks are
-  /// those that there are.
+  /// balance_in_groups, balance_out_groups, pattern, distribution, layout: all except those of
+  /// changing masks. *Errors:* ConfigError. Algorithms that keep existing masks do not have the key
+  /// `init_method`.
   static SparsityOptions from_config(const Config& entry, uint64_t seed,
                                      FirstMask first = FirstMask::Chosen);
 
   /// These options, with the sparsity that an N:M pattern implies filled in. *Errors:* ConfigError
-  /// when the pattern does not go with the others.
+  /// if the pattern cannot be combined with the others.
   SparsityOptions checked() const;
-  /// *Errors:* ConfigError, which begins with `type`, when options of changing masks are given.
+  /// *Errors:* ConfigError, which begins with `type`, if options of changing masks are given.
   void require_no_updates(std::string_view type) const;
 
-  /// Nonzeros aimed at for parameters of these shapes, in whole units and whole groups.
-  /// *Errors:* ConfigError when the pattern cannot be as sparse.
+  /// Target nonzeros for parameters of these shapes, in whole units and whole groups. *Errors:*
+  /// ConfigError if the pattern cannot be as sparse.
   std::vector<int64_t> targets_at(int64_t step, int64_t updates,
                                   const std::vector<Shape>& shapes) const;
 };

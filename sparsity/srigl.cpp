@@ -65,7 +65,7 @@ SRigL::SRigL(Options given)
     throw ConfigError("srigl: min_salient must be in [0, 1], found " + Config(min_salient_).text());
   }
   const auto refuse = [](const std::string& what) {
-    throw ConfigError("srigl: " + what + " does not go with a constant fan-in");
+    throw ConfigError("srigl: " + what + " cannot be combined with a constant fan-in");
   };
   if (options().groups.along != ScoreGroups::Along::Flat) refuse("a balance of groups");
   if (options().pattern.is_structured()) refuse("a pattern");

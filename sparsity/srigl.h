@@ -8,19 +8,19 @@
 
 namespace lacuna {
 
-/// As RigL, but every active row (neuron, filter) has the same number of nonzeros, k, and rows in
-/// which too few weights are salient have none (they are *ablated*). Salient are the weights that
-/// RigL would have after the update: the largest |w| that a drop leaves, and as many positions of
-/// the largest |dense gradient| as it drops. A row is ablated with fewer of them than
-/// max(1, ⌊min_salient · target / rows⌋), and active again once it has them. The target is shared
-/// by the active rows, k = target / active, rounded, so that ablation makes the others denser. Each
-/// row keeps at most k of what the drop leaves, and grows to k where its |gradient| is largest.
+/// Like RigL, but every active row (neuron, filter) has the same number of nonzeros, k, and rows in
+/// which too few weights are salient have none (they are *ablated*). The salient weights are those
+/// that RigL would have after the update: the largest |w| that a drop leaves, and as many positions
+/// of the largest |dense gradient| as it drops. A row with fewer than max(1, ⌊min_salient · target
+/// / rows⌋) of them is ablated, and becomes active again once it has enough. The active rows share
+/// the target, k = target / active, rounded, so ablation makes the others denser. Each row keeps at
+/// most k of the weights that the drop leaves, and grows to k where its |gradient| is largest.
 ///
 /// At least target / columns rows, those with the most salient weights, stay active, and all rows
 /// of the model's last weight (or of all tiles of a last layer in tiles), which are its outputs.
 /// *Source:* Lasby et al., "Dynamic sparse training with structured sparsity", 2024
-/// (arXiv:2305.02299), section 3.1; what happens to the last layer, and the rounding, as in the
-/// authors' program. *Cost:* of an update, twice RigL's dense gradient.
+/// (arXiv:2305.02299), section 3.1; the treatment of the last layer, and the rounding, as in the
+/// authors' program. *Cost:* an update computes RigL's dense gradient twice.
 class SRigL final : public DynamicSparsityAlgorithm {
  public:
   struct Options {

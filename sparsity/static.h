@@ -8,7 +8,7 @@ namespace lacuna {
 /// Prunes before training and never again.
 class Static : public SparsityAlgorithm {
  public:
-  /// *Errors:* ConfigError when the sparsity is not a constant in [0, 1).
+  /// *Errors:* ConfigError if the sparsity is not a constant in [0, 1).
   explicit Static(SparsityOptions options);
 
   std::string_view type() const override { return "static"; }

@@ -30,7 +30,7 @@ StraightThrough::StraightThrough(DynamicOptions given)
       }),
       begins_with_part_(false) {
   if (options().drop_fraction) {
-    throw ConfigError("ste: takes no drop_fraction; the sparsity schedule says what is dropped");
+    throw ConfigError("ste: takes no drop_fraction; the sparsity schedule sets what is dropped");
   }
 }
 

@@ -1,4 +1,4 @@
-// Straight-through training: a dense master weight is trained, a part of it is used.
+// Straight-through training: trains a dense master weight, of which the forward pass uses a part.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace lacuna {
 
 /// The forward uses the master weight's largest |w|, chosen again at every update step; the dense
 /// gradient with respect to that sparse weight goes straight through to the dense master, which the
-/// optimizer trains with dense states. So what was pruned can come back. The parameters collect no
+/// optimizer trains with dense states. So pruned weights can return. The parameters collect no
 /// gradient of their own between backward and step. Base of algorithms that use another part.
 /// *Sources:* Bengio et al., "Estimating or propagating gradients through stochastic neurons", 2013
 /// (arXiv:1308.3432); Lin et al., "Dynamic model pruning with feedback", 2020 (arXiv:2006.07253),
 /// equation 2, with the mask of gradual magnitude pruning. *Cost:* dense gradient and states.
 class StraightThrough : public DynamicSparsityAlgorithm {
  public:
-  /// *Errors:* ConfigError when a drop fraction is given.
+  /// *Errors:* ConfigError if a drop fraction is given.
   explicit StraightThrough(DynamicOptions options);
 
   std::string_view type() const override { return "ste"; }
@@ -31,9 +31,9 @@ class StraightThrough : public DynamicSparsityAlgorithm {
  protected:
   /// The positions of a master that are used.
   using Part = std::function<MaskSet(const SparseWeight& weight)>;
-  /// For a part that is chosen at the beginning and every `every` steps; what the parameters are
-  /// when they are let go. `options` are without an update schedule. *Errors:* ConfigError, which
-  /// begins with `type`, when `every` is below 1.
+  /// For a part that is chosen at the start and every `every` steps, and the state of the
+  /// parameters after they are released. `options` have no update schedule. *Errors:* ConfigError,
+  /// which begins with `type`, if `every` is below 1.
   StraightThrough(const std::string& type, DynamicOptions options, int64_t every,
                   MasterWeight::Remains remains, Part part);
 
@@ -41,7 +41,7 @@ class StraightThrough : public DynamicSparsityAlgorithm {
   MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
   void before_step(Optimizer& optimizer, StepScopes& scopes) override;
-  /// Adds to the gradient that a master is trained by; nothing by default.
+  /// Adds to the gradient that trains a master; by default nothing.
   virtual void add_to_gradient(const SparseWeight& /*weight*/, Tensor& /*gradient*/) const {}
 
  private:

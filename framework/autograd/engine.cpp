@@ -71,8 +71,8 @@ std::vector<Tensor> backward_of(Node& node, const Tensor& gradient) try {
 
 std::vector<Tensor> run(Node& node, const Tensor& gradient) {
   if (node.released()) {
-    throw StateError("backward a second time through '" + std::string(node.name()) +
-                     "': the graph was freed by the first; run the forward pass again");
+    throw StateError("backward ran a second time through '" + std::string(node.name()) +
+                     "': the first pass freed the graph; run the forward pass again");
   }
   const ProfileSpan span(Work::Node, node.name(), node.sequence());
   if (!trace) return backward_of(node, gradient);
@@ -98,7 +98,7 @@ std::vector<Tensor> run(Node& node, const Tensor& gradient) {
 
 void backward(const Variable& loss) {
   if (loss.value().numel() != 1) {
-    throw ShapeError("backward needs a loss of one element, its shape is " +
+    throw ShapeError("backward needs a loss with one element, found shape " +
                      loss.shape().to_string());
   }
   backward(loss, Tensor::full(loss.shape(), 1.0f));
@@ -112,7 +112,7 @@ namespace {
 
 void require_output(const Variable& output, const Tensor& grad_output) {
   if (!output.requires_grad()) {
-    throw StateError("backward: the value depends on nothing that requires a gradient");
+    throw StateError("backward: the value does not depend on anything that requires a gradient");
   }
   if (output.shape() != grad_output.shape()) {
     throw ShapeError("backward: the output has shape " + output.shape().to_string() +

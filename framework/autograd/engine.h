@@ -12,7 +12,7 @@
 namespace lacuna {
 
 /// Computes the gradients of a scalar with respect to all leaves that it depends on, and adds them
-/// to the leaves' gradients. The graph is freed meanwhile, so it can be run only once. *Errors:*
+/// to the leaves' gradients. The pass frees the graph, so it can run only once. *Errors:*
 /// ShapeError unless `loss` has one element; StateError if it depends on no leaf or its graph has
 /// been freed.
 void backward(const Variable& loss);

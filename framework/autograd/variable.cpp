@@ -94,13 +94,13 @@ void Variable::settle() const {
 }
 
 const Tensor& Variable::value() const {
-  if (!defined()) throw StateError("the value of an undefined variable was asked for");
+  if (!defined()) throw StateError("an undefined variable has no value");
   settle();
   return state_->value;
 }
 
 const Shape& Variable::shape() const {
-  if (!defined()) throw StateError("the shape of an undefined variable was asked for");
+  if (!defined()) throw StateError("an undefined variable has no shape");
   return state_->shape;
 }
 
@@ -124,12 +124,12 @@ Variable Variable::without_value() const {
 bool Variable::is_leaf() const { return defined() && state_->is_leaf; }
 
 const Tensor& Variable::gradient() const {
-  if (!is_leaf()) throw StateError("only a leaf collects a gradient");
+  if (!is_leaf()) throw StateError("only a leaf accumulates a gradient");
   return state_->gradient;
 }
 
 void Variable::zero_gradient() {
-  if (!is_leaf()) throw StateError("only a leaf collects a gradient");
+  if (!is_leaf()) throw StateError("only a leaf accumulates a gradient");
   state_->gradient = Tensor();
 }
 

@@ -36,7 +36,7 @@ class Variable {
   const Tensor& value() const;
   const Shape& shape() const;
   bool requires_grad() const { return defined() && (creator() || is_leaf()); }
-  /// A leaf that collects a gradient.
+  /// A leaf that accumulates a gradient.
   bool is_leaf() const;
 
   /// The object that will compute the value; null if it is computed, or was never deferred.
@@ -48,10 +48,10 @@ class Variable {
   /// *Requires* the matrix to hold the value.
   void set_nm(std::shared_ptr<const NmValue> nm);
 
-  /// The gradient that a `leaf` has collected; undefined before the first backward.
+  /// The gradient that a `leaf` has accumulated; undefined before the first backward.
   const Tensor& gradient() const;
   void zero_gradient();
-  /// Adds to what the leaf (or its parameter) has collected. Called by the engine.
+  /// Adds to the gradient of the leaf (or of its parameter). Called by the engine.
   void accumulate_gradient(const Tensor& gradient) const;
 
   /// This variable of the graph without its value, as nodes keep their inputs. A leaf does not

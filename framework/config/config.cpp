@@ -261,7 +261,8 @@ void Config::set_path(std::string_view dotted_path, const Config& value) {
         std::ranges::all_of(key, is_digit) ? parse_integer<int64_t>(key) : std::nullopt;
     const auto size = static_cast<int64_t>(node_->children.size());
     if (!index || *index >= size) {
-      error(fmt::format("'{}' is not an index of this list of {}", printable(key, 60), size));
+      error(fmt::format("'{}' is not an index of this list, whose length is {}", printable(key, 60),
+                        size));
     }
     Entry& entry = node_->children[static_cast<size_t>(*index)];
     if (dot == std::string_view::npos) {
@@ -274,8 +275,8 @@ void Config::set_path(std::string_view dotted_path, const Config& value) {
     return;
   }
   if (is_scalar()) {
-    error("is the value '" + text() + "' and has no '" + key + "' inside; a value for '" +
-          node_->path + "' itself replaces it");
+    error("is the value '" + text() + "' and has no '" + key + "'; to replace it, set '" +
+          node_->path + "' itself");
   }
   if (dot == std::string_view::npos) {
     set(key, value.clone());
@@ -344,7 +345,7 @@ template <>
 int Config::as<int>() const {
   const auto value = as<int64_t>();
   if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max()) {
-    fail("an integer of 32 bits");
+    fail("a 32-bit integer");
   }
   return static_cast<int>(value);
 }

@@ -15,13 +15,13 @@
 
 namespace lacuna {
 
-/// Where a value stands: file name, line and column from 1 (0: not from a file).
+/// The position of a value: file name, line and column from 1 (0: not from a file).
 struct SourcePosition {
   std::string file;
   int line = 0;
   int column = 0;
 
-  /// "file.yaml:3:5" (what is known of it).
+  /// "file.yaml:3:5", or the known parts of it.
   std::string text() const;
 };
 
@@ -47,7 +47,7 @@ class Config {
   Config(std::string value);
   static Config list(std::vector<Config> items = {});
   static Config map(std::vector<Entry> entries = {});
-  /// A scalar whose type is read off the text, as YAML does for plain (unquoted) scalars.
+  /// A scalar whose type follows from the text, as for plain (unquoted) scalars in YAML.
   static Config plain(std::string text);
 
   Kind kind() const;
@@ -55,7 +55,7 @@ class Config {
   bool is_scalar() const { return kind() == Kind::Scalar; }
   bool is_list() const { return kind() == Kind::List; }
   bool is_map() const { return kind() == Kind::Map; }
-  /// Whether a scalar reads as a number, and as true or false. Quoted text does neither.
+  /// Whether a scalar is a number, and whether it is true or false. Quoted text is neither.
   bool is_number() const;
   bool is_bool() const;
 
@@ -63,7 +63,7 @@ class Config {
   const std::string& path() const;
   const SourcePosition& position() const;
   void set_position(SourcePosition position);
-  /// "file.yaml:3:5: train.batch_size" (what is known of it).
+  /// "file.yaml:3:5: train.batch_size", or the known parts of it.
   std::string where() const;
 
   // Reading a map. A key that is absent or null counts as absent.
@@ -98,8 +98,8 @@ class Config {
   template <class T>
   T as() const;
 
-  /// The value at a dotted path, where a numeral indexes a list and a key that holds dots is found,
-  /// too; Null if it does not exist. Marks nothing as read, and writes nothing.
+  /// The value at a dotted path, where a number indexes a list, and keys that contain dots are
+  /// found, too; Null if it does not exist. Marks nothing as read, and writes nothing.
   Config peek(std::string_view dotted_path) const;
   /// The children of a list (under the keys "0", "1", …) or map, in order; none of other nodes.
   /// Marks nothing as read. *Lifetime:* until this node changes.
@@ -127,8 +127,8 @@ class Config {
   void set(std::string_view key, Config value);
   /// Appends to a list (a null node becomes a list).
   void push_back(Config value);
-  /// Sets a value at a dotted path; a numeral indexes a list. Maps on the way are made where they
-  /// are absent. *Errors:* ConfigError when the path leads through a scalar or past a list's end.
+  /// Sets a value at a dotted path; a number indexes a list. Missing maps on the way are created.
+  /// *Errors:* ConfigError when the path leads through a scalar or past a list's end.
   void set_path(std::string_view dotted_path, const Config& value);
   void erase(std::string_view key);
   Config clone() const;

@@ -29,13 +29,13 @@ Rows optimizer_keys() {
        "lr_scheduler scheduler lr_schedule sched learning_rate_schedule learning_rate_scheduler "
        "lr_scheduler_type lr_scheduler_kwargs lr_decay",
        "optimizer.lr",
-       "A schedule is its value, as lr: {type: cosine, init: 0.1, half_period: 1000}"},
+       "lr takes a schedule, as in lr: {type: cosine, init: 0.1, half_period: 1000}"},
       {"weight_decay",
        "weight_decay weight_decay_rate decay wd l2 l2_regularization kernel_regularizer "
        "regularization",
        "optimizer.weight_decay"},
       {"betas", "beta1 beta2 beta_1 beta_2 adam_beta1 adam_beta2 betas", "optimizer.betas",
-       "Both are one list: betas: [0.9, 0.999]"},
+       "Both go into one list, as in betas: [0.9, 0.999]"},
       {"eps", "adam_epsilon", "optimizer.eps"},
       {"momentum", "momentum", "optimizer.momentum"},
       {"dampening", "dampening", "optimizer.dampening"},
@@ -118,12 +118,12 @@ Rows train_keys() {
       {"",
        "precision fp16 bf16 amp use_amp mixed_precision dtype torch_dtype "
        "fp16_opt_level half_precision",
-       "", "leave it out: values are of 32 bits"},
+       "", "leave it out: lacuna computes with 32-bit floats"},
       {"",
        "shuffle pin_memory dataloader_pin_memory persistent_workers compile torch_compile "
        "jit_compile inplace deterministic benchmark overwrite_output_dir "
        "remove_unused_columns",
-       "", "leave it out: lacuna has no such choice"},
+       "", "leave it out: lacuna has no such option"},
       {"", "metrics compute_metrics metric_for_best_model monitor", "",
        "leave it out: evaluations report the metrics of the task, such as accuracy or perplexity"},
       {"", "callbacks", "",
@@ -238,7 +238,7 @@ Rows layer_keys() {
       {"from_hf", "from_pretrained model_name_or_path pretrained_model_name_or_path",
        "model.from_hf"},
       {"repeat", "num_repeats repeats times"},
-      {"", "activation", "", "the activation is a layer of its own behind this one, as - relu",
+      {"", "activation", "", "write the activation as a layer after this one, as in - relu",
        "out_features out_channels"},
       {"", "input_shape batch_input_shape", "",
        "leave it out: sizes of inputs are inferred from the data", "out_features out_channels"}};

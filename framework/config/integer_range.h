@@ -8,9 +8,9 @@
 
 namespace lacuna {
 
-/// The largest integer of a key without a narrower range, and that
-/// `require_at_least` lets pass: sums of a few such and of sizes stay within 64 bits, and floating
-/// point holds each exactly.
+/// The largest integer of a key without a narrower range, and the largest that `require_at_least`
+/// accepts: sums of a few of them and of sizes fit into 64 bits, and a double represents each
+/// exactly.
 inline constexpr int64_t kMostInteger = int64_t{1} << 53;
 
 /// Returns `value`, which the map has under `key`. *Errors:* ConfigError with the key's position
@@ -18,8 +18,8 @@ inline constexpr int64_t kMostInteger = int64_t{1} << 53;
 int64_t require_integer(const Config& map, std::string_view key, int64_t value, int64_t low,
                         int64_t high = kMostInteger);
 
-/// The key "seed", of which every integer from 0 to 2⁶³ − 1 is another one; its default is written
-/// into the tree. *Errors:* ConfigError.
+/// The key "seed", an integer from 0 to 2⁶³ − 1. Its default is written into the tree. *Errors:*
+/// ConfigError.
 uint64_t read_seed(const Config& map);
 
 }  // namespace lacuna

@@ -13,7 +13,7 @@ namespace lacuna {
 /// `attention_mask` (1 for a token, 0 for padding), `token_type_ids`.
 using NamedTensors = std::map<std::string, IndexTensor, std::less<>>;
 
-/// A label that does not count, neither in a loss nor in an accuracy.
+/// A label that losses and accuracies ignore.
 inline constexpr int64_t kIgnoredLabel = -100;
 
 }  // namespace lacuna

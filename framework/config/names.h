@@ -15,20 +15,21 @@ namespace lacuna {
 bool glob_match(std::string_view pattern, std::string_view name);
 
 /// `to`, where the n-th `*` stands for what the n-th `*` of `from` matched in `name`; nothing when
-/// `from` does not match. Here `*` alone is special; each matches as little as it can, from the
-/// left on. *Requires* no more of them in `to` than in `from`.
+/// `from` does not match. Here only `*` is special; each matches as little as possible, from left
+/// to right. *Requires* no more of them in `to` than in `from`.
 std::optional<std::string> rename_by_glob(std::string_view from, std::string_view to,
                                           std::string_view name);
 
 /// The text with the letters A to Z in lower case.
 std::string to_lower(std::string_view text);
 
-/// The candidate with the smallest edit distance to `name`; empty when none is near enough to be
-/// what was meant (distance above half of the longer name's length).
+/// The candidate with the smallest edit distance to `name`; empty if none is near enough (the
+/// distance is above half of the longer name's length).
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-/// Whether one is the other with a slip or two: letters swapped, or one (of longer names two)
-/// missing, added or changed. Case does not matter, and of names of one or two letters none is.
+/// Whether one is the other with typing errors: two letters swapped, or one letter (in longer
+/// names, two) missing, added or changed. Case is ignored. Always false for names of one or two
+/// letters.
 bool is_misspelling(std::string_view a, std::string_view b);
 
 /// "did you mean 'x'?" when a candidate is near, else "valid are: a, b, c". Empty if none exist.
@@ -37,9 +38,8 @@ std::string suggest_name(std::string_view name, std::span<const std::string> can
 /// The strings joined by `separator`.
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
-/// As `join`, of lines that name what is in a file, which may be anything and as many as it likes:
-/// each as `printable` shows 2000 bytes of it, and of more than eight those, with "and 62 more"
-/// behind.
+/// Like `join`, for lines that quote the contents of a file: each is shown as by `printable`, with
+/// at most 2000 bytes, and at most eight are shown, followed by "and 62 more".
 std::string join_foreign(std::span<const std::string> lines, std::string_view separator);
 
 }  // namespace lacuna

@@ -12,15 +12,15 @@ namespace lacuna {
 
 class Config;
 
-/// How masks, layouts and kernels describe N:M and blocks. A value; only valid ones exist.
-/// Weights are [out, in]; dimension 0 is the rows, dimension 1 the columns. A convolution's are
-/// [out, in / groups, kh, kw]: each tap (kh, kw) is a matrix of its own to a pattern, so that units
-/// and cells hold input channels that follow each other, at one tap.
+/// How masks, layouts and kernels describe N:M and blocks. A value type; its objects are always
+/// valid. Weights are [out, in]; dimension 0 is the rows, dimension 1 the columns. A convolution's
+/// are [out, in / groups, kh, kw]: for a pattern, each tap (kh, kw) is a separate matrix, so units
+/// and cells consist of consecutive input channels at one tap.
 ///
-/// A *unit* is what is kept or dropped as a whole: one position, some rows of a column (N:M whose
-/// rows share their pattern), or a block. A *cell* is what has a quota of units: M consecutive
-/// units of a row, of which N may be kept, or, for transposable 2:4, a tile of 4 × 4 with two in
-/// each row and each column.
+/// A *unit* is kept or dropped as a whole: one position, some rows of a column (N:M whose rows
+/// share their pattern), or a block. A *cell* has a quota of units: M consecutive units of a row,
+/// of which N may be kept, or, for transposable 2:4, a tile of 4 × 4 with two in each row and each
+/// column.
 class PatternShape {
  public:
   enum class Kind { Unstructured, Nm, Block };
@@ -30,7 +30,7 @@ class PatternShape {
   static constexpr int kLargestM = 16;
   static constexpr int64_t kLargestUnit = int64_t{1} << 20;  ///< rows, and columns
 
-  /// Unstructured: every position is on its own.
+  /// Unstructured: every position is independent.
   PatternShape() = default;
   /// Of each m consecutive units of a row at most n exist; a unit is `shared_rows` rows of a column
   /// (`group` in a configuration). *Errors:* ConfigError unless 1 ≤ n ≤ m ≤ 16 and 1 ≤ shared_rows
@@ -43,7 +43,7 @@ class PatternShape {
   /// sides are from 1 to kLargestUnit.
   static PatternShape block(int64_t rows, int64_t columns, Norm norm = Norm::L1);
 
-  /// Of the text that to_string() gives, and of no other.
+  /// Parses the text that to_string() returns, and no other.
   static std::optional<PatternShape> parse(std::string_view text);
   /// `{type: nm, n: 2, m: 4, group: 1, transposable: false}`, where n is below m, or
   /// `{type: block, rows: 16, cols: 16, norm: l1}`; null → unstructured. *Errors:* ConfigError.
@@ -71,16 +71,16 @@ class PatternShape {
   /// Fraction of positions that the fullest pattern keeps.
   double full_density() const { return static_cast<double>(n_) / m_; }
 
-  /// A choice of a selection, on which no layout depends: equality compares it, the text form
-  /// leaves it out.
+  /// An option of the selection that no layout depends on: equality compares it, the text form
+  /// omits it.
   Norm norm() const { return norm_; }
 
   /// The divisors that the rows and the columns (input channels) must have.
   Shape divisors() const { return Shape{unit_rows_ * cell_rows(), unit_columns_ * cell_columns()}; }
   /// The units of a shape that fits, with that shape's taps: [rows of units, columns of units, kh,
-  /// kw]. They ascend as their first positions do.
+  /// kw]. Units are ordered by their first positions.
   Shape units(const Shape& shape) const;
-  /// *Errors:* ShapeError when the shape cannot be divided so; begins with `whose`, as in
+  /// *Errors:* ShapeError if the shape is not divisible; the message begins with `whose`, as in
   /// "parameter 'fc1.weight'", and the shape.
   void require_fit(const std::string& whose, const Shape& shape) const;
 

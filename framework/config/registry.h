@@ -41,7 +41,7 @@ class Registry {
     return true;
   }
 
-  /// The same of the first member of a struct alone.
+  /// The same for a struct, given only its first member.
   template <class First>
   requires(!std::is_convertible_v<First, Factory>) bool add(std::string name, std::string help,
                                                             First first) {

@@ -25,7 +25,7 @@ class Schedule {
   /// The value at step ≥ 0. `updates` counts the updates made before this one; only `cycling`
   /// depends on it.
   float at(int64_t step, int64_t updates = 0) const { return function_(step, updates); }
-  /// The same as a double: of a constant as exact as it was given.
+  /// The same as a double: a constant keeps the precision it was given with.
   double value_at(int64_t step, int64_t updates = 0) const {
     return constant_ ? *constant_ : double{at(step, updates)};
   }
@@ -60,7 +60,7 @@ class UpdateSchedule {
   /// null → every step; `{freq, start, stop}` or `{steps: […]}`. *Errors:* ConfigError.
   static UpdateSchedule from_config(const Config& config);
 
-  /// What `from_config` reads it from: `{freq, start, stop}` or `{steps: […]}`.
+  /// The map that `from_config` reads it from: `{freq, start, stop}` or `{steps: […]}`.
   Config to_config() const;
 
   /// (t − start) mod freq = 0 and start ≤ t < stop; or t is listed.

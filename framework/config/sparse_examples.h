@@ -3,10 +3,10 @@
 
 namespace lacuna {
 
-/// The features of each example, [size, most of an example]; behind an example's own: −1. Their
-/// values are the batch's `inputs`, of the same shape.
+/// The features of each example, [size, most of an example], padded with −1. Their values are the
+/// batch's `inputs`, of the same shape.
 inline constexpr const char* kFeatureIds = "feature_ids";
-/// The labels of each example, [size, most of an example], and `kIgnoredLabel` behind its own.
+/// The labels of each example, [size, most of an example], padded with `kIgnoredLabel`.
 inline constexpr const char* kLabelLists = "label_lists";
 
 }  // namespace lacuna

@@ -24,7 +24,7 @@ void StateDict::refuse(std::string_view name, const std::string& problem) const 
   throw CheckpointError("'" + prefix_ + std::string(name) + "' in the saved state " + problem);
 }
 
-void StateDict::wrong_type(std::string_view name) const { refuse(name, "is of another type"); }
+void StateDict::wrong_type(std::string_view name) const { refuse(name, "has the wrong type"); }
 
 int64_t StateDict::count(std::string_view name, int64_t most) const {
   const auto value = get<int64_t>(name);

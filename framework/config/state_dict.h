@@ -39,9 +39,8 @@ class StateDict {
     if (typed == nullptr) wrong_type(name);
     return *typed;
   }
-  /// An integer that counts something, and a number that some bounds hold: a saved state may be
-  /// anybody's. *Errors:* CheckpointError that names it as in the whole state, and what was found;
-  /// those of `get`.
+  /// A count, and a number within bounds: a saved state is not trusted. *Errors:* CheckpointError
+  /// with the name in the whole state and the value; those of `get`.
   int64_t count(std::string_view name, int64_t most = kMostCounted) const;
   double number(std::string_view name, double least = -kLargestNumber,
                 double most = kLargestNumber) const;
@@ -50,8 +49,8 @@ class StateDict {
 
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }
 
-  /// Adds all of `other` below `prefix` + "/"; and the entries below a prefix, without it, which
-  /// messages give all the same.
+  /// Adds all of `other` below `prefix` + "/"; and returns the entries below a prefix, without the
+  /// prefix, which messages still include.
   void merge(std::string_view prefix, StateDict other);
   StateDict below(std::string_view prefix) const;
 

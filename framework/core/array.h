@@ -1,4 +1,4 @@
-// Array: a vector for arrays as long as a weight's nonzeros, made and dropped at every update.
+// Array: a vector for arrays as long as a weight's nonzeros, allocated and freed at every update.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace lacuna {
 
-/// Takes memory where Buffers do: aligned to 64 bytes, counted in memory_stats, and when freed kept
-/// for the next array of the same size, which saves the page faults of a new allocation. Elements
-/// that are made without a value start unspecified.
+/// Allocates memory as Buffers do: aligned to 64 bytes, counted in memory_stats, and kept after it
+/// is freed for the next array of the same size, which saves the page faults of a new allocation.
+/// Elements created without a value are unspecified.
 template <class T>
 class BlockAllocator {
  public:

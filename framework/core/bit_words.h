@@ -24,16 +24,16 @@ inline int64_t count_ones(uint64_t word) {
   return static_cast<int64_t>(word * 0x0101010101010101u >> 56);
 }
 
-/// Sets those of the first `count` bits of `from` that are set, in `words` from bit `first` on; the
-/// others there stay. What follows the first `count` bits of `from` is not looked at, but for their
-/// last word.
+/// Sets the bits of `words`, from bit `first` on, that are set among the first `count` bits of
+/// `from`; all others keep their value. No word of `from` is read after the last one that holds one
+/// of these bits.
 inline void put_bits(const uint64_t* from, int64_t count, int64_t first, uint64_t* words) {
   uint64_t* word = words + first / 64;
   const int64_t shift = first % 64;
   for (; count > 0; count -= 64, ++from, ++word) {
     const uint64_t some = count < 64 ? *from & ((uint64_t{1} << count) - 1) : *from;
     word[0] |= some << shift;
-    // The next word exists where bits are left for it.
+    // The next word exists if bits are left for it.
     if (shift != 0 && count > 64 - shift) word[1] |= some >> (64 - shift);
   }
 }

@@ -180,7 +180,8 @@ size_t padded(size_t bytes) {
 
 BufferError::BufferError(size_t bytes) noexcept {
   constexpr double kMegabyte = 1e6;
-  std::snprintf(text_, sizeof text_, "out of memory: %.1f MB more were asked for, %.1f MB are held",
+  std::snprintf(text_, sizeof text_,
+                "out of memory: %.1f MB more were requested, and %.1f MB are in use",
                 static_cast<double>(bytes) / kMegabyte,
                 static_cast<double>(memory_stats().current) / kMegabyte);
 }

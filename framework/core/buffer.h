@@ -23,7 +23,7 @@ void reset_memory_peak();
 /// Thrown if there is no memory for a Buffer: a std::bad_alloc that knows the bytes.
 class BufferError : public std::bad_alloc {
  public:
-  /// *Effect:* notes what all Buffers hold.
+  /// *Effect:* records the bytes that all Buffers hold.
   explicit BufferError(size_t bytes) noexcept;
   const char* what() const noexcept override { return text_; }
 
@@ -31,13 +31,13 @@ class BufferError : public std::bad_alloc {
   char text_[120];
 };
 
-/// "out of memory", with the bytes where `error` knows them.
+/// "out of memory", with the bytes if `error` knows them.
 std::string describe(const std::bad_alloc& error);
 
 namespace internal {
-/// The memory of a Buffer of so many bytes. *Errors:* BufferError.
+/// Allocates the memory of a Buffer of this many bytes. *Errors:* BufferError.
 void* take_block(size_t bytes);
-/// *Requires* the number of bytes that it was taken with.
+/// *Requires* the number of bytes that it was allocated with.
 void return_block(void* block, size_t bytes);
 }  // namespace internal
 

@@ -1,4 +1,4 @@
-// ConvolutionShape: the sizes of a convolution, and those of what slides over images like one.
+// ConvolutionShape: the sizes of a convolution, and of pooling, whose windows move in the same way.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ struct Window {
   Extent dilation{1, 1};  ///< distance of neighbouring taps
   friend bool operator==(const Window&, const Window&) = default;
 
-  /// Places of the kernel on an image: ⌊(size + 2 padding − dilation (kernel − 1) − 1) / stride⌋
-  /// + 1. *Errors:* ShapeError that names `what` where the kernel does not fit, or a number is out
-  /// of range.
+  /// Number of positions of the kernel on an image: ⌊(size + 2 padding − dilation (kernel − 1) − 1)
+  /// / stride⌋ + 1. *Errors:* ShapeError that names `what` if the kernel does not fit, or a number
+  /// is out of range.
   Extent output(const Extent& image, const std::string& what) const;
 };
 
-/// How a kernel moves along a sequence: numbers of the one dimension that a Window of height 1 has.
+/// How a kernel moves along a sequence: the numbers of a Window of height 1 in its one dimension.
 struct LengthWindow {
   int64_t kernel = 1;
   int64_t stride = 1;
@@ -38,20 +38,20 @@ struct LengthWindow {
   int64_t dilation = 1;  ///< distance of neighbouring taps
   friend bool operator==(const LengthWindow&, const LengthWindow&) = default;
 
-  /// On sequences as images of height 1.
+  /// For sequences as images of height 1.
   Window on_images() const;
-  /// Places of the kernel, as of Window. *Errors:* ShapeError that names `what`.
+  /// Number of positions of the kernel, as for Window. *Errors:* ShapeError that names `what`.
   int64_t output(int64_t length, const std::string& what) const;
 };
 
-/// How a dense product is computed: from the definition, or by Winograd's transformation where the
+/// How a dense product is computed: from the definition, or by Winograd's transformation if the
 /// library has it, which takes fewer multiplications and rounds differently.
 struct ConvolutionAlgorithm {
   static constexpr int64_t kMostBlocks = 8;
 
   bool is_winograd = false;
-  /// Of examples, at most: each is a product in one thread. Winograd's transforms the weight for
-  /// each of them again.
+  /// Maximum number of blocks of examples, each a product in one thread. Winograd's algorithm
+  /// transforms the weight again for each block.
   int64_t blocks = kMostBlocks;
 
   static const ConvolutionAlgorithm Direct, Winograd;
@@ -60,7 +60,7 @@ struct ConvolutionAlgorithm {
 inline constexpr ConvolutionAlgorithm ConvolutionAlgorithm::Direct{};
 inline constexpr ConvolutionAlgorithm ConvolutionAlgorithm::Winograd{.is_winograd = true};
 
-/// Those of a convolution's three products.
+/// The algorithms of a convolution's three products.
 struct ConvolutionAlgorithms {
   ConvolutionAlgorithm forward = ConvolutionAlgorithm::Direct;
   ConvolutionAlgorithm input_gradient = ConvolutionAlgorithm::Direct;

@@ -14,20 +14,20 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Tensors, layers or parameters whose shapes do not fit each other. Names both shapes.
+/// Tensors, layers or parameters whose shapes do not match. Names both shapes.
 class ShapeError : public Error {
  public:
   using Error::Error;
 };
 
-/// A configuration that cannot be meant: unknown key or name, wrong type, value out of range.
-/// Names file, line, column and key path, and the nearest valid name.
+/// An invalid configuration: unknown key or name, wrong type, value out of range. Names file, line,
+/// column and key path, and the nearest valid name.
 class ConfigError : public Error {
  public:
   using Error::Error;
 };
 
-/// A checkpoint that is damaged, of a newer format, or of another model.
+/// A checkpoint that is damaged, has a newer format, or belongs to a different model.
 class CheckpointError : public Error {
  public:
   using Error::Error;
@@ -39,7 +39,8 @@ class DataError : public Error {
   using Error::Error;
 };
 
-/// Memory that the system did not give. Names what it was for, the bytes asked for and those held.
+/// Memory that the system could not provide. Names its purpose, the bytes requested and the bytes
+/// in use.
 class MemoryError : public Error {
  public:
   using Error::Error;

@@ -9,9 +9,8 @@ namespace lacuna {
 
 /// A row-major tensor over `data`, which `owner` keeps for as long as a tensor uses it. Kernels
 /// read up to 16 bytes past a tensor's end, so memory that ends that near to the end of a page is
-/// copied, and all is under the address sanitizer. *Requires* shape.numel() floats, aligned as
-/// floats are. *Lifetime:* what is written into the tensor is written into `data`; do not add
-/// gradients into it.
+/// copied (with the address sanitizer, all memory is). *Requires* shape.numel() floats, aligned as
+/// floats are. *Lifetime:* writes to the tensor go to `data`; do not add gradients into it.
 Tensor tensor_over(const Shape& shape, float* data, std::shared_ptr<const void> owner);
 
 }  // namespace lacuna

@@ -14,7 +14,7 @@ class HookHandle {
   HookHandle() = default;
   explicit HookHandle(std::weak_ptr<bool> alive) : alive_(std::move(alive)) {}
 
-  /// Takes the hook off its list; does nothing when it is gone already.
+  /// Removes the hook from its list; does nothing if it is already removed.
   void remove() {
     if (const auto alive = alive_.lock()) *alive = false;
   }

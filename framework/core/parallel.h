@@ -8,12 +8,12 @@
 namespace lacuna {
 
 /// Threads that parallel_for uses: set by set_num_threads, else OMP_NUM_THREADS or all cores; 1
-/// where a OneThread lives.
+/// while a OneThread exists.
 int num_threads();
 /// *Errors:* StateError unless threads ≥ 1.
 void set_num_threads(int threads);
 
-/// While it lives, the calling thread works alone: num_threads() is 1 for it.
+/// While it exists, the calling thread works alone: num_threads() is 1 for it.
 class OneThread {
  public:
   OneThread();
@@ -25,8 +25,8 @@ class OneThread {
   bool saved_;
 };
 
-/// While it lives, denormal floats are treated as zero in the calling thread; restores what was.
-/// parallel_for does so in its workers.
+/// While it exists, denormal floats are treated as zero in the calling thread; its destructor
+/// restores the previous mode. parallel_for does the same in its workers.
 class FlushDenormals {
  public:
   FlushDenormals();
@@ -41,15 +41,16 @@ class FlushDenormals {
 namespace internal {
 using BlockFunction = void (*)(void* context, int64_t block);
 void run_blocks(int64_t blocks, BlockFunction function, void* context);
-/// The most threads that a call of parallel_blocks has run on since this was last asked, for tests
-/// that must know their sizes to be large enough; 1 where none ran on several.
+/// The largest number of threads that a call of parallel_blocks has used since the last call of
+/// this function, for tests that need sizes large enough for several threads; 1 if none used
+/// several.
 int take_most_threads();
 }  // namespace internal
 
-/// Calls `body(block)` once for each block in [0, blocks), on several threads where there are some.
-/// Which thread runs which block is unspecified. The first exception thrown by a body is rethrown
-/// here, after all have ended. Nested calls, and OpenMP libraries called by a body, run in the
-/// calling thread. *Cost:* no allocation.
+/// Calls `body(block)` once for each block in [0, blocks), on several threads if available. Which
+/// thread runs which block is unspecified. The first exception thrown by a body is rethrown here,
+/// after all have ended. Nested calls, and OpenMP libraries called by a body, run in the calling
+/// thread. *Cost:* no allocation.
 template <class Body>
 void parallel_blocks(int64_t blocks, Body&& body) {
   using Plain = std::remove_reference_t<Body>;

@@ -77,7 +77,7 @@ int64_t matrix_columns(const Shape& shape) {
   const int64_t rows = matrix_rows(shape);
   const int64_t columns = rows == 0 ? 0 : shape.numel() / rows;
   if (columns > int64_t{std::numeric_limits<uint32_t>::max()}) {
-    throw ShapeError(fmt::format("shape {} has {} columns; positions hold fewer than 2^32",
+    throw ShapeError(fmt::format("shape {} has {} columns; the limit for positions is 2^32 - 1",
                                  shape.to_string(), columns));
   }
   return columns;

@@ -51,8 +51,8 @@ class Shape {
 /// *Errors:* ShapeError when there are 2³² columns or more.
 int64_t matrix_rows(const Shape& shape);
 int64_t matrix_columns(const Shape& shape);
-/// The taps of a convolution's weight [out, in / groups, kh, kw]: kh·kw, or whatever dimensions
-/// there are from the third on; 1 of a matrix, and of what has no elements. Column c·taps + t of
+/// The taps of a convolution's weight [out, in / groups, kh, kw]: kh·kw, in general the product of
+/// the dimensions from the third on; 1 for a matrix, and for an empty shape. Column c·taps + t of
 /// such a weight as a matrix is tap t of input channel c.
 int64_t matrix_taps(const Shape& shape);
 

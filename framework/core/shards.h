@@ -1,4 +1,4 @@
-// Shards: the parts that a batch is cut into, and the tree that what they give is summed in.
+// Shards: the parts of a batch, and the tree in which their results are summed.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct ExampleRange {
 /// as shards none is empty. *Requires* 0 ≤ shard < shards.
 ExampleRange shard_examples(int64_t shard, int64_t shards, int64_t examples);
 
-/// The shard in whose name this thread computes; −1 outside of any.
+/// The shard that this thread computes for; −1: none.
 int64_t current_shard();
 
-/// While it lives, this thread computes in the name of a shard: nodes that it records and gradients
-/// that it delivers are that shard's.
+/// While it exists, this thread computes for a shard: nodes that it records and gradients that it
+/// delivers belong to that shard.
 class ShardScope {
  public:
   explicit ShardScope(int64_t shard);
@@ -44,15 +44,15 @@ struct ShardNode {
   friend bool operator==(const ShardNode&, const ShardNode&) = default;
 };
 
-/// The largest nodes that shards [begin, end) consist of, in their order: what a process that has
-/// these shards can sum without the others. One node where `end − begin` is a power of two that
+/// The largest nodes that shards [begin, end) consist of, in their order: a process that has these
+/// shards can sum them without the others. One node where `end − begin` is a power of two that
 /// divides `begin`.
 std::vector<ShardNode> shard_nodes(int64_t begin, int64_t end);
 
-/// A sum over shards whose order does not depend on when they come, nor on who has added which: two
-/// neighbours are joined as soon as both are there, and what is left at the end of a number of
-/// shards that is no power of two is joined from the left. `Join` adds a right part to a left one:
-/// join(T& left, T&& right). *Memory:* of shards that come in order, log₂ of their number.
+/// A sum over shards whose order does not depend on when they are added, nor by which thread: two
+/// neighbours are joined as soon as both are there; if the number of shards is not a power of two,
+/// the rest is joined from the left at the end. `Join` adds a right part to a left one: join(T&
+/// left, T&& right). *Memory:* log₂ of the number of shards, if they are added in order.
 template <class T, class Join>
 class ShardSum {
  public:
@@ -79,14 +79,14 @@ class ShardSum {
   bool empty() const { return parts_.empty(); }
   /// Parts that are not joined yet, ascending by shard.
   const std::map<int64_t, std::pair<ShardNode, T>>& parts() const { return parts_; }
-  /// The same, and forgets it.
+  /// The same, and removes it.
   std::vector<T> take_parts() {
     std::vector<T> taken;
     for (auto& [first, part] : parts_) taken.push_back(std::move(part.second));
     parts_.clear();
     return taken;
   }
-  /// Joins all that is there, and forgets it. *Requires* that something was added.
+  /// Joins all parts, and removes them. *Requires* that something was added.
   T take() {
     auto part = parts_.begin();
     T total = std::move(part->second.second);
@@ -108,10 +108,10 @@ class ShardPeers {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Each process's values, in the processes' order, those of this one among them. *Cost:* the time
-  /// of ⌈log₂ N⌉ messages; what the others have is sent N − 1 times by all together.
+  /// of ⌈log₂ N⌉ messages; in total, the values of the other processes are sent N − 1 times.
   virtual std::vector<std::vector<double>> gather(std::span<const double> own) = 0;
-  /// Gives its values to another process, and takes as many of it, which calls it with this one's
-  /// rank. *Cost:* the time of a message.
+  /// Exchanges values with another process, which makes the same call with this one's rank. *Cost:*
+  /// the time of one message.
   virtual void swap(int other, std::span<const double> own, std::span<double> others) = 0;
   /// Each process's numbers, by rank. Counted as sent.
   virtual std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) = 0;
@@ -127,10 +127,10 @@ using JoinValues = void (*)(std::vector<double>& left, std::vector<double>&& rig
 /// left += right.
 void add_values(std::vector<double>& left, std::vector<double>&& right);
 
-/// Joins the numbers of all shards in the tree, those of other processes too where there are peers.
-/// All processes get the same. *Requires* a shard at least in each process. *Cost:* ⌈log₂ N⌉
-/// messages one after the other; of a number's size each where processes and their shards are
-/// powers of two.
+/// Joins the numbers of all shards in the tree, including those of other processes if there are
+/// peers. All processes get the same result. *Requires* at least one shard in each process. *Cost:*
+/// ⌈log₂ N⌉ messages, one after the other; each has the size of one shard's numbers if the numbers
+/// of processes and of their shards are powers of two.
 std::vector<double> join_shards(std::vector<ShardValues> own, JoinValues join, ShardPeers* peers);
 
 }  // namespace lacuna

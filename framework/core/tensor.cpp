@@ -47,7 +47,7 @@ int64_t stored_elements(const Shape& shape, Order order) {
     case Order::ChannelBlocks:
       return ChannelBlocks(shape).size();
   }
-  throw StateError("an order of storage that does not exist");
+  throw StateError("unknown storage order");
 }
 
 // Where the element of a flat index is stored.
@@ -165,10 +165,10 @@ Tensor Tensor::from(const Shape& shape, std::span<const float> values) {
 }
 
 void Tensor::require_order(Order order) const {
-  if (!defined()) throw StateError("the data of an undefined tensor was asked for");
+  if (!defined()) throw StateError("an undefined tensor has no data");
   if (order != order_) {
     throw StateError(std::string("a tensor of shape ") + shape_.to_string() + " is stored in " +
-                     to_string(order_) + ", its data was asked for in " + to_string(order) +
+                     to_string(order_) + ", but its data was requested in " + to_string(order) +
                      "; convert it with to()");
   }
 }
@@ -247,7 +247,7 @@ Tensor Tensor::viewed_as(const Shape& shape) const {
     return shape == shape_ || (is_of_images(order_) && image_shape(shape) == image_shape(shape_));
   };
   if (!lies_so()) {
-    throw ShapeError(fmt::format("a tensor of shape {} in {} does not lie as one of shape {}",
+    throw ShapeError(fmt::format("a tensor of shape {} in {} cannot be viewed as shape {}",
                                  shape_.to_string(), to_string(order_), shape.to_string()));
   }
   Tensor view = *this;
@@ -277,7 +277,7 @@ IndexTensor::IndexTensor(const Shape& shape, std::vector<int64_t> values) : shap
 }
 
 std::span<const int64_t> IndexTensor::values() const {
-  if (!defined()) throw StateError("the values of an undefined index tensor were asked for");
+  if (!defined()) throw StateError("an undefined index tensor has no values");
   return *values_;
 }
 

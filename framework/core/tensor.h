@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-/// How a tensor's elements lie in memory. The logical shape is the same in both.
+/// How a tensor's elements lie in memory. The logical shape is the same in all of them.
 enum class Order {
   RowMajor,    ///< the last dimension is contiguous
   BatchSlabs,  ///< [batch/64][features][64]: all leading dimensions are the batch; the last slab is
@@ -26,7 +26,7 @@ inline bool is_of_images(Order order) {
   return order == Order::ImageSlabs || order == Order::ChannelBlocks;
 }
 
-/// Examples in one batch slab: 64 floats are four AVX-512 vectors, 256 bytes a feature row.
+/// Examples in one batch slab: 64 floats are four AVX-512 vectors, 256 bytes per feature row.
 inline constexpr int64_t kSlabWidth = 64;
 
 /// A contiguous float32 array. Copies share the storage; `clone()` copies it.
@@ -35,10 +35,11 @@ class Tensor {
   /// An undefined tensor, which stands for "none".
   Tensor() = default;
 
-  /// Which padding is made zero: all, or all but the lines between the rows of image slabs,
-  /// for who writes them with the rows. Each of those alone costs a line of cache to be fetched.
+  /// Which padding is set to zero: all, or all except the lines between the rows of image slabs,
+  /// for code that writes these together with the rows. Writing such a line separately costs the
+  /// fetch of a cache line.
   enum class Padding { Zero, ZeroButBetweenRows };
-  /// Unspecified contents but for the padding. *Errors:* ShapeError where the order is one of
+  /// The contents are unspecified, except the padding. *Errors:* ShapeError if the order is one of
   /// images and the shape is not.
   static Tensor empty(const Shape& shape, Order order = Order::RowMajor,
                       Padding padding = Padding::Zero);
@@ -53,29 +54,29 @@ class Tensor {
   int64_t numel() const { return shape_.numel(); }
   Order order() const { return order_; }
 
-  /// The elements in the order that the caller names. *Errors:* StateError when the tensor is
+  /// The elements, in an order that the caller names. *Errors:* StateError when the tensor is
   /// undefined or in another order (convert with `to`).
   const float* data(Order order = Order::RowMajor) const;
   float* mutable_data(Order order = Order::RowMajor);
 
-  /// All stored elements in whatever order they lie, padding included: for elementwise work.
+  /// All stored elements in their storage order, including padding: for elementwise work.
   std::span<const float> storage() const;
   std::span<float> mutable_storage();
   int64_t storage_size() const;
   int64_t bytes() const { return storage_size() * static_cast<int64_t>(sizeof(float)); }
 
-  /// This tensor when it is in `order` already, else a converted copy.
+  /// This tensor if it is already in `order`, else a converted copy.
   Tensor to(Order order) const;
-  /// Makes the padding of the last slab zero, and of image slabs their borders; nothing where there
-  /// is none. The elements stay.
+  /// Sets the padding of the last slab to zero, and for image slabs their borders; does nothing if
+  /// there is none. The elements do not change.
   void clear_padding(Padding padding = Padding::Zero);
   Tensor clone() const;
   /// These elements, in row-major order (converted first where needed), under another shape.
   /// *Errors:* ShapeError when the number of elements differs.
   Tensor reshape(const Shape& shape) const;
-  /// These elements where they lie, in the order they have, under a shape whose elements lie so:
-  /// any of as many in row-major order, and in an order of images the same images with or without
-  /// a height of 1. *Errors:* ShapeError with both shapes.
+  /// These elements, without a copy and in their order, under another shape: in row-major order any
+  /// shape with as many elements; in an order of images the same images with or without a height of
+  /// 1. *Errors:* ShapeError with both shapes.
   Tensor viewed_as(const Shape& shape) const;
   /// The only element. *Errors:* ShapeError when there is not exactly one.
   float item() const;

@@ -37,7 +37,7 @@ DataSplits with_named_paths(const Config& data, const std::vector<std::string>& 
       const std::string where = path.where();
       const std::string key = where.substr(where.rfind(' ') + 1);
       const bool is_set = where.starts_with("--set");
-      throw DataError(fmt::format("{} (so says {}{})", error.what(), where,
+      throw DataError(fmt::format("{} (set by {}{})", error.what(), where,
                                   is_set ? "" : "; --set " + key + "=PATH gives another one"));
     }
     throw;
@@ -55,8 +55,7 @@ void require_no_image_keys(const Config& data, const Dataset& train) {
   if (train.vocabulary_size() == 0) return;
   for (const char* key : {"normalize", "augment"}) {
     if (!data.has(key)) continue;
-    data.get(key).error(
-        "the inputs are tokens, for which there is no such thing; leave this key out");
+    data.get(key).error("this key does not apply to inputs that are tokens; leave it out");
   }
 }
 
@@ -65,10 +64,10 @@ void require_plausible_labels(const Config& data, const Dataset& train) {
   const bool is_read_off = data.has("num_classes") && data.required<int64_t>("num_classes") == 0 &&
                            train.vocabulary_size() == 0;
   if (!is_read_off || train.num_classes() <= std::max(kMany, 10 * train.size())) return;
-  data.error(fmt::format(
-      "the training labels go up to {}, and there are {} examples: if they are numbers to be "
-      "predicted, say task: regression; if they are classes, give num_classes",
-      train.num_classes() - 1, train.size()));
+  data.error(
+      fmt::format("the training labels go up to {}, and there are {} examples: if they are numbers "
+                  "to predict, set task: regression; if they are classes, give num_classes",
+                  train.num_classes() - 1, train.size()));
 }
 
 void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes,
@@ -131,13 +130,13 @@ void report_lost_classes(const Config& data, const Dataset& train,
     lost.push_back(names.empty() ? std::to_string(label) : names[label]);
   }
   if (lost.empty()) return;
-  constexpr size_t kMost = 10;
+  constexpr size_t kMost = 8;
   const size_t shown = std::min(lost.size(), kMost);
-  log_warning(fmt::format(
-      "{}: the first examples, which are trained on, are of other classes than {}{}; shuffle the "
-      "files, or give a larger limit",
-      data.get("limit").where(), join(std::span(lost).first(shown), ", "),
-      shown < lost.size() ? fmt::format(" and {} more", lost.size() - shown) : ""));
+  log_warning(
+      fmt::format("{}: the first examples, which are trained on, do not have the classes {}{}; "
+                  "shuffle the files, or give a larger limit",
+                  data.get("limit").where(), join(std::span(lost).first(shown), ", "),
+                  shown < lost.size() ? fmt::format(" and {} more", lost.size() - shown) : ""));
 }
 
 }  // namespace lacuna

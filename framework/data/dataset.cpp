@@ -23,7 +23,7 @@ void require_inside(std::span<const int64_t> indices, int64_t size) {
   for (const int64_t index : indices) {
     if (index < 0 || index >= size) {
       throw StateError(
-          fmt::format("example {} was asked for of a dataset of {} examples", index, size));
+          fmt::format("example {} is out of range: the dataset has {} examples", index, size));
     }
   }
 }

@@ -1,6 +1,6 @@
-// Datasets: examples that hand out normalized batches. Where the examples come from is the business
-// of mnist.h, cifar.h, image_folder.h, csv.h, hdf5_dataset.h, glyphs.h, colour_glyphs.h and
-// synthetic.h; load_data.h chooses between them.
+// Datasets: examples that return normalized batches. mnist.h, cifar.h, image_folder.h, csv.h,
+// hdf5_dataset.h, glyphs.h, colour_glyphs.h and synthetic.h load or compute examples; load_data.h
+// chooses between them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace lacuna {
 
 class Tokenizer;
 
-/// The kind of answer that a model is to learn from the examples.
+/// The kind of answer that a model learns from the examples.
 enum class Task {
   Classification,  ///< one label each, an integer from 0
   Regression,      ///< one or more target values each
@@ -41,18 +41,19 @@ struct Batch {
                        ///< token has one, [size, length], kIgnoredLabel for those that do not count
   Tensor targets;      ///< [size, outputs]; undefined unless regression
   int64_t size = 0;
-  /// Of tokens: `input_ids`, the model's input, and what goes with them, [size, length] each. The
-  /// length may differ from batch to batch where examples are padded to the longest.
+  /// For tokens: `input_ids`, the model's input, and the integers that belong to them, [size,
+  /// length] each. If examples are padded to the longest, the length may differ from batch to
+  /// batch.
   NamedTensors named = {};
-  /// Where examples were mixed with others (mixup) and have labels: those of the others, [size],
-  /// and the share of each example's own, in [½, 1]. Undefined and empty elsewhere; targets are
-  /// mixed themselves.
+  /// If examples were mixed with others (mixup) and have labels: the labels of the others, [size],
+  /// and the share of each example's own label, in [½, 1]. Otherwise undefined and empty; targets
+  /// are mixed directly.
   IndexTensor other_labels = {};
   std::vector<float> own_shares = {};
 };
 
-/// Examples that any thread may gather from at any time: nothing in a dataset changes. A dataset of
-/// your own overrides these and is registered in load_data.h.
+/// Examples that any thread may gather from at any time: nothing in a dataset changes. A user's
+/// dataset overrides these functions and is registered in load_data.h.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -65,38 +66,38 @@ class Dataset {
   virtual int64_t vocabulary_size() const { return 0; }
   /// The tokenizer that made the tokens; null if none did.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
-  /// Tokens of each example where their number differs; empty where all have the same. The loader
+  /// The number of tokens of each example if it differs; empty if all have the same. The loader
   /// puts examples of similar length into one batch.
   virtual std::span<const int32_t> lengths() const { return {}; }
   /// Number of classes; 0 unless this is classification.
   virtual int64_t num_classes() const = 0;
   /// Values in one regression target; 0 unless this is regression.
   virtual int64_t num_outputs() const = 0;
-  /// Characters of text that a label stands for, the mean over all of them, where labels are the
-  /// text's next tokens (bytes, where tokens are bytes); 0 elsewhere, and where it is not known.
+  /// Mean number of characters of text per label, if labels are the text's next tokens (bytes, if
+  /// tokens are bytes); 0 otherwise, and if unknown.
   virtual double characters_per_label() const { return 0.0; }
-  /// Fraction of the labels that stand for what the vocabulary lacks ([UNK]), where the characters
-  /// of a label are known and there is such a token; NaN elsewhere.
+  /// Fraction of the labels that are [UNK], if the characters of a label are known and there is
+  /// such a token; otherwise NaN.
   virtual double unknown_labels() const { return std::numeric_limits<double>::quiet_NaN(); }
   /// The meaning of the labels of tokens.
   virtual TokenLabel token_label() const { return TokenLabel::None; }
-  /// Names of the classes, in the order of their labels; empty where there are none.
+  /// Names of the classes, in the order of their labels; empty if there are none.
   virtual std::vector<std::string> class_names() const { return {}; }
   /// The examples at `indices`, in that order; an index may occur more than once.
   /// *Errors:* StateError on an index outside of [0, size()).
   virtual Batch gather(std::span<const int64_t> indices) const = 0;
-  /// The same as training draws them in an epoch: another dataset may change them at random, as a
-  /// pure function of seed, epoch and index. Default: gather.
+  /// The same examples as training draws them in an epoch: a dataset may change them at random, as
+  /// a pure function of seed, epoch and index. Default: gather.
   virtual Batch gather_for_training(std::span<const int64_t> indices, uint64_t /*seed*/,
                                     uint64_t /*epoch*/) const {
     return gather(indices);
   }
-  /// Labels of the examples at `indices`, where each example has one: those of gather(), which the
-  /// default calls, without the inputs. *Errors:* as gather.
+  /// Labels of the examples at `indices`, if each example has one: the labels of gather(), which
+  /// the default calls, without the inputs. *Errors:* as gather.
   virtual std::vector<int64_t> labels_of(std::span<const int64_t> indices) const;
-  /// A hash of the first `examples` as they are stored, before normalization. Default: of what
-  /// gather() gives; of data beyond the limit, of examples at even distances. *Requires* 1 ≤
-  /// examples ≤ size().
+  /// A hash of the first `examples` as they are stored, before normalization. By default of the
+  /// result of gather(); beyond the limit, of examples at even distances. *Requires* 1 ≤ examples ≤
+  /// size().
   virtual DataHash hash(int64_t examples, const HashLimits& limits) const;
 };
 
@@ -121,7 +122,7 @@ struct Examples {
   std::vector<std::string> class_names = {};  ///< one per class, or none
 
   bool has_byte_inputs() const { return inputs.index() == 0; }
-  /// Examples that `inputs` holds.
+  /// The number of examples in `inputs`.
   int64_t size() const;
 };
 
@@ -135,7 +136,7 @@ struct ByteScale {
 /// are gathered: a quarter of the memory, and of what a random access reads.
 class ArrayDataset final : public Dataset {
  public:
-  /// *Errors:* DataError when the arrays' sizes do not fit each other, or a label is not a class.
+  /// *Errors:* DataError if the arrays' sizes do not match, or a label is not a class.
   explicit ArrayDataset(Examples examples);
 
   int64_t size() const override { return size_; }
@@ -150,7 +151,7 @@ class ArrayDataset final : public Dataset {
 
   const Examples& examples() const { return *examples_; }
   const Normalization& normalization() const { return normalization_; }
-  /// One for each channel; none where inputs are not bytes.
+  /// One for each channel; none if inputs are not bytes.
   std::vector<ByteScale> byte_scales() const;
 
   /// A dataset of these examples (shared, not copied) under another normalization.

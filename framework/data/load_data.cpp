@@ -150,8 +150,8 @@ std::vector<float> normalized_zero(const Config& augment, const Normalization& n
   const size_t values = std::max(mean.size(), std.size());
   if (values != 1 && (example.rank() != 3 || values != static_cast<size_t>(example[0]))) {
     augment.error(
-        "crop pads with what a 0 becomes by normalization, and here each feature has a "
-        "normalization of its own; set data.normalize to one for all, or one per channel");
+        "crop pads with the normalized value of 0, but here each feature has its own "
+        "normalization; set data.normalize to one for all, or one per channel");
   }
   std::vector<float> zeros(values);
   for (size_t i = 0; i < values; ++i) {
@@ -226,7 +226,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   if (splits.train->num_classes() == 1 && !is_next_token) {
     data.error(
         "all training labels are 0, and classification needs two classes; choose another label "
-        "column, or say task: regression or num_classes");
+        "column, or set task: regression or num_classes");
   }
   require_plausible_labels(data, *splits.train);
   require_number_of_classes(data, *splits.train);

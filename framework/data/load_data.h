@@ -1,4 +1,5 @@
-// From the `data` section of a configuration to the splits that a run trains and is judged on.
+// Makes the splits that a run is trained and evaluated on from the `data` section of a
+// configuration.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,12 @@
 
 namespace lacuna {
 
-/// What becomes of inputs that are missing.
+/// How missing inputs are filled in.
 enum class Missing {
   None,    ///< none are
   Mean,    ///< the mean of the training examples
   Median,  ///< their median
-  Given,   ///< numbers that are given
+  Given,   ///< given numbers
 };
 
 /// The data of a run.
@@ -32,59 +33,59 @@ struct DataSplits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;  ///< null: none was held out
   std::shared_ptr<const Dataset> test;        ///< null: no such split
-  /// As applied to each ArrayDataset by load_data, for new inputs that are to be predicted.
+  /// As applied to each ArrayDataset by load_data; predictions apply it to new inputs.
   Normalization normalization;
-  /// For the loader of the training split, and of no other.
+  /// Only for the loader of the training split.
   AugmentOptions augment = {};
   Sampling sampling = Sampling::Once;
-  /// Whether the factory has read data.validation and data.test and held out what they name;
-  /// load_data then does not. Text is held out at its end, and not at random.
+  /// Whether the factory has read data.validation and data.test and held these splits out;
+  /// load_data then does not. Text is held out at its end, not at random.
   bool is_held_out = false;
-  /// Of a table whose first line names the columns: those of the inputs, in their order, and of the
+  /// For a table whose first line names the columns: the names of the inputs, in order, and of the
   /// label or target.
   std::vector<std::string> columns = {};
   std::string label_column = {};
-  /// Of columns that are text: the names of their categories, each of which is a feature.
+  /// For columns of text: the names of their categories, each of which is a feature.
   std::map<std::string, std::vector<std::string>> categories = {};
-  /// What becomes of inputs that are NaN, and by what: one value for each feature. A factory gives
-  /// those that are not measured; load_data does the rest.
+  /// How inputs that are NaN are filled in, with one value for each feature. A factory sets the
+  /// values that are not measured; load_data measures the others.
   Missing missing = Missing::None;
   std::vector<double> fill = {};
-  /// What targets were scaled by (data.normalize_targets): each became (target − mean) / std. One
-  /// value for each output, or none: they are as they were.
+  /// How targets were scaled (data.normalize_targets): each became (target − mean) / std. One value
+  /// for each output; empty if they were not scaled.
   std::vector<double> target_mean = {}, target_std = {};
-  /// Of the training examples that data.limit leaves, those held out among them, and of the splits
-  /// that are not held out of these; as they were before normalization. Set by load_data and
+  /// Hashes of the training examples that data.limit leaves, including those held out, and of the
+  /// splits that are not held out of these, before normalization. Set by load_data and
   /// load_held_out.
   SplitHashes hashes = {};
 };
 
-/// What a trained model knows of the data that it was trained on.
+/// What is stored with a trained model about its training data.
 struct KnownData {
   int64_t num_classes = 0;  ///< 0: regression
   std::vector<std::string> class_names = {};
   TokenizerPtr tokenizer = nullptr;       ///< of text
-  std::vector<std::string> columns = {};  ///< of a table's inputs, where its first line names them
+  std::vector<std::string> columns = {};  ///< of a table's inputs, if its first line names them
   std::string label_column = {};
   Shape example_shape = {};  ///< that the model was trained on
   std::map<std::string, std::vector<std::string>> categories = {};  ///< as DataSplits has them
   std::vector<double> fill = {};
 };
 
-/// A dataset that `data.type` can name. Only `load` must be given; what a type leaves out, commands
-/// do without, or do as for data of no particular kind.
+/// A dataset that `data.type` can name. Only `load` is required; without the other members,
+/// commands use the behaviour for data of no particular kind, or none.
 struct DatasetType {
   /// The splits of a `data` section. `seed` is the run's.
   std::function<DataSplits(const Config& data, uint64_t seed)> load;
 
   /// Keys of `data` that name files or folders, those of the training examples first. A run finds
-  /// them from anywhere, and one that is resumed may be given others.
+  /// them from any working directory, and a resumed run may be given others.
   std::vector<std::string> paths = {};
-  /// Whether the files of the training examples are there. Default: what the first of `paths` leads
-  /// to is there, or that key is absent.
+  /// Whether the files of the training examples exist. Default: the first of `paths` exists, or
+  /// that key is absent.
   std::function<bool(const Config& data)> has_training_files = {};
-  /// The splits that lie in files of their own, without reading those of the training examples:
-  /// what `lacuna eval` takes where these are gone. Default: there are none.
+  /// The splits that have their own files, without reading the files of the training examples:
+  /// `lacuna eval` uses them if those are missing. Default: there are none.
   std::function<DataSplits(const Config& data, uint64_t seed, const KnownData& known)>
       load_held_out = {};
   /// The examples in a file (or folder) of this type's own kind, to predict from; nothing for other
@@ -95,11 +96,11 @@ struct DatasetType {
   /// Dotted keys that decide which of the training examples are held out. data.test is one where a
   /// number holds a test split out, too: load_data does so, unless DataSplits::is_held_out.
   std::vector<std::string> split_keys = {"data.validation", "train.seed", "data.limit"};
-  /// Keys that `load` reads when it has read files, and not before: a key that neither it nor
-  /// load_data knows is then reported before files that are missing. Default: not known.
+  /// Keys that `load` reads only after it has read files: a key that neither it nor load_data knows
+  /// is then reported before missing files are. Default: unknown.
   std::optional<std::vector<std::string>> late_keys = {};
-  /// What a new run's configuration states where it is absent, as earlier runs mean another thing
-  /// by its absence; `lacuna prune` keeps what its run has.
+  /// Keys that a new run's configuration states if they are absent, because their absence means
+  /// something else in earlier runs; `lacuna prune` keeps the keys of its run.
   std::vector<std::pair<std::string, std::string>> new_run_keys = {};
 };
 
@@ -109,13 +110,11 @@ std::vector<std::string> split_keys_with_test();
 using DatasetRegistry = Registry<DatasetType>;
 DatasetRegistry& dataset_registry();
 
-/// The type that a `data` section names; one that can do nothing if it names none. Marks nothing as
-/// read.
+/// The type that a `data` section names; an empty one if it names none. Marks nothing as read.
 const DatasetType& dataset_type(const Config& data);
 
 /// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, npz, npy, glyphs, colour_glyphs,
-/// synthetic, text, tokens and labelled_text.
-/// *Errors:* StateError when they are there already.
+/// synthetic, text, tokens and labelled_text. *Errors:* StateError if they are already registered.
 void register_datasets(DatasetRegistry& registry);
 
 /// For factories: `task` (classification | regression, default classification), and, read for
@@ -127,8 +126,8 @@ struct TaskKeys {
 };
 TaskKeys read_task(const Config& data);
 
-/// Whether the files are there that load_data takes the training examples from. True for data
-/// without files.
+/// Whether the files exist that load_data reads the training examples from. True for data without
+/// files.
 bool has_training_files(const Config& data);
 
 /// For a data section that could not be loaded (its files are missing): whether it has keys that
@@ -136,11 +135,11 @@ bool has_training_files(const Config& data);
 /// nearest name.
 void require_known_data_keys(const Config& data);
 
-/// The splits that lie in files of their own, for a model that is trained: its training files are
-/// neither read nor need they be there. `train` is one of the other splits, for what it tells of
-/// their kind; null if there is none. Reads the keys of load_data; `normalize` must be a map
-/// where it is given, as must `normalize_targets`, since there is nothing to measure. *Errors:* as
-/// load_data; DataError when classes or columns are not those that are known.
+/// The splits that have their own files, for a trained model: its training files are not read and
+/// may be missing. `train` is one of the other splits, which shows their kind; null if there is
+/// none. Reads the keys of load_data; `normalize` and `normalize_targets` must be maps if they are
+/// given, since there is nothing to measure. *Errors:* as load_data; DataError if classes or
+/// columns are not the known ones.
 DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& known);
 
 /// Largest number of classes: a label beyond it is a mistake in the data, not a class.
@@ -159,14 +158,14 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 ///   default for images, and for nothing else; other inputs default to none) | `standard` (mean 0
 ///   and std 1 over the training examples that are not held out: per feature, or for images over
 ///   the pixels of each channel) | `{mean: m, std: s}` (numbers, or lists with one per channel of
-///   examples [channels, rows, columns], or for inputs that are no images one per feature; for
+///   examples [channels, rows, columns], or for inputs that are not images one per feature; for
 ///   images in units of pixels divided by 255).
 /// - `normalize_targets`: true | false | `{mean: m, std: s}`, whether regression's targets are
 ///   scaled to mean 0 and std 1 over the training examples that are not held out, each by itself.
 ///   Results and predictions are in the original unit. Default false.
 /// - `augment`: a map of `crop`, `flip`, `cutout`, `mixup` and `rand_augment` (a map of
-///   `operations`, default 2, and `magnitude`), see AugmentOptions. For images, mixup for all
-///   inputs but tokens, and when training alone. Default: none.
+///   `operations`, default 2, and `magnitude`), see AugmentOptions. For images (mixup for all
+///   inputs except tokens), and only in training. Default: none.
 /// - `sampling`: once | balanced (see Sampling), of the loader of the training split. Default once.
 ///
 /// Tokens are neither normalized nor augmented: those keys are errors there.

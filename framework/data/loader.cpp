@@ -66,7 +66,7 @@ class Loader::Stream {
                            options_.first_shard < options_.last_shard &&
                            options_.last_shard <= options_.shards;
     if (options_.shards < 0 || (options_.shards > 0 && !has_range)) {
-      throw StateError(fmt::format("a loader of shards [{}, {}) of {} has none to draw",
+      throw StateError(fmt::format("shards [{}, {}) of {} leave the loader nothing to draw",
                                    options_.first_shard, options_.last_shard, options_.shards));
     }
     require_augmentable(options_.augment, dataset_->example_shape());
@@ -235,7 +235,7 @@ Loader::~Loader() = default;
 
 Batch Loader::next() {
   if (stream_->options().shards > 0) {
-    throw StateError("a loader of shards was asked for a whole batch");
+    throw StateError("a loader of shards cannot return a whole batch");
   }
   return std::move(next_shards().drawn.front().batch);
 }
@@ -278,8 +278,8 @@ void Loader::load_state(const StateDict& state) {
     const auto saved = state.get<int64_t>(name), present = own.get<int64_t>(name);
     if (saved != present) {
       throw CheckpointError(
-          fmt::format("the saved state of the data loader has {} {}, this loader has {}; a run "
-                      "continues on the same data only",
+          fmt::format("the saved state of the data loader has {} {}, this loader has {}; a run can "
+                      "only continue on the same data",
                       name, saved, present));
     }
   }
@@ -288,14 +288,14 @@ void Loader::load_state(const StateDict& state) {
     if (saved == present) continue;
     throw CheckpointError(
         fmt::format("the saved state of the data loader has {} '{}', this loader has '{}'; a run "
-                    "continues on the same data only",
+                    "can only continue on the same data",
                     extra.name, saved, present));
   }
   const Position position{state.get<int64_t>("epoch"), state.get<int64_t>("batch")};
   if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {
     throw CheckpointError(
-        fmt::format("the saved state of the data loader stands at batch {} of epoch {}; expected "
-                    "one of {} batches of an epoch from 0",
+        fmt::format("the saved state of the data loader is at batch {} of epoch {}; expected one "
+                    "of {} batches of an epoch from 0",
                     position.batch, position.epoch, batches_per_epoch()));
   }
   prefetcher_.reset();

@@ -63,8 +63,8 @@ struct DataParallel::State {
 
 void require_processes_divide(int64_t shards, int processes) {
   if (shards >= 1 && shards % processes == 0) return;
-  throw ConfigError(fmt::format("{} processes do not divide {} shards; start {}", processes, shards,
-                                divisors_text(shards)));
+  throw ConfigError(fmt::format("{} processes cannot share {} shards equally; start {}", processes,
+                                shards, divisors_text(shards)));
 }
 
 DataParallel::DataParallel(Module& model, std::shared_ptr<Communicator> communicator,
@@ -107,9 +107,8 @@ bool is_shared(const DataParallel& parallel, const std::vector<BatchShard>& shar
   const int64_t first = is_cut ? parallel.first_shard() : 0;
   const int64_t last = is_cut ? parallel.last_shard() : batch_shards;
   if (batch_shards < 1 || batch_shards > parallel.shards() || !are(shards, first, last)) {
-    throw StateError(
-        fmt::format("a step of process {} needs the shards {} to {} of {}, in their order",
-                    parallel.rank(), first, last - 1, batch_shards));
+    throw StateError(fmt::format("a step of process {} needs the shards {} to {} of {}, in order",
+                                 parallel.rank(), first, last - 1, batch_shards));
   }
   return is_cut && parallel.processes() > 1;
 }

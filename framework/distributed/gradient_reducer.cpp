@@ -142,10 +142,10 @@ void GradientReducer::finish() {
       return n == collected.contributions.front() && n % uses == 0;
     });
     if (is_whole) continue;
-    throw StateError(fmt::format(
-        "parameter '{}' has gradients of some shards of the batch and not of others, which cannot "
-        "be summed over processes; train with train.shards: 0",
-        parameter->name()));
+    throw StateError(
+        fmt::format("parameter '{}' has gradients of only some shards of the batch, which cannot "
+                    "be summed over processes; set train.shards: 0",
+                    parameter->name()));
   }
   collected_.clear();
   launch();

@@ -53,8 +53,8 @@ void* plugin(std::string* why) {
     if (library == nullptr) {
       *why = ::dlerror();
     } else if (::dlsym(library, kJoin) == nullptr || ::dlsym(library, kVersionOfMpi) == nullptr) {
-      *why = fmt::format("{} lacks '{}' or '{}', so it belongs to another lacuna", path, kJoin,
-                         kVersionOfMpi);
+      *why = fmt::format("{} lacks '{}' or '{}', so it belongs to another version of lacuna", path,
+                         kJoin, kVersionOfMpi);
     } else {
       return loaded = library;
     }
@@ -117,18 +117,18 @@ std::shared_ptr<Communicator> join_job() {
   std::string why;
   void* library = plugin(&why);
   if (library == nullptr) {
-    throw StateError(fmt::format(
-        "a launcher of MPI programs has started this process, and it cannot take part: {}", why));
+    throw StateError(
+        fmt::format("an MPI launcher started this process, but it cannot join: {}", why));
   }
   std::shared_ptr<Communicator> job(find<Communicator* (*)()>(library, kJoin)());
   if (launched_processes() <= 1 || job->size() > 1) return job;
   // Each would take itself for the whole job, and all train the same run.
   job->leave();
-  throw StateError(fmt::format(
-      "a launcher has started {} processes, and {} knows of this one alone: it is the launcher of "
-      "another MPI; start by this one's (mpirun, or srun --mpi=pmix), or build lacuna with the "
-      "other. A process that is to train by itself is started without PMI_SIZE and PMI_RANK",
-      launched_processes(), mpi_description()));
+  throw StateError(
+      fmt::format("a launcher started {} processes, but {} sees only this one: the launcher "
+                  "belongs to another MPI. Use this one's (mpirun, or srun --mpi=pmix), or build "
+                  "lacuna with the other. To train in one process, unset PMI_SIZE and PMI_RANK",
+                  launched_processes(), mpi_description()));
 }
 
 }  // namespace lacuna

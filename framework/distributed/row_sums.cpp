@@ -65,10 +65,10 @@ void RowSums::finish(Communicator* communicator, const ShardOwners& owners,
   for (const auto& [name, collected] : collected_) {
     const std::vector<int64_t>& counts = collected.contributions;
     if (std::ranges::all_of(counts, [&](int64_t n) { return n == counts.front(); })) continue;
-    throw StateError(fmt::format(
-        "parameter '{}' has gradients of some shards of the batch and not of others, which cannot "
-        "be summed over processes; train with train.shards: 0",
-        name));
+    throw StateError(
+        fmt::format("parameter '{}' has gradients of only some shards of the batch, which cannot "
+                    "be summed over processes; set train.shards: 0",
+                    name));
   }
   for (auto& [name, collected] : collected_) {
     finish_one(collected, communicator, owners, next_tag);

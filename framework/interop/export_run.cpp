@@ -53,7 +53,9 @@ const Format& find_format(const std::string& name) {
 void require_unused(const std::string& path, const ExportOptions& options) {
   std::error_code error;
   if (path.empty()) throw ConfigError("the path to export to is empty");
-  if (path == "-") throw ConfigError("export writes a file, and '-' is not one; give its name");
+  if (path == "-")
+    throw ConfigError(
+        "export writes a file, not the standard output; give its name instead of '-'");
   const auto there = fs::symlink_status(path, error);
   if (!fs::exists(there) || options.overwrite) return;
   throw StateError(
@@ -63,8 +65,8 @@ void require_unused(const std::string& path, const ExportOptions& options) {
 void require_sparse(const Format& format, const ExportOptions& options) {
   if (!format.takes_sparse) {
     throw ConfigError(
-        fmt::format("the format '{}' takes no --sparse; safetensors and onnx do, and csr-npz is "
-                    "sparse without it",
+        fmt::format("the format '{}' does not support --sparse; safetensors and onnx do, and "
+                    "csr-npz is always sparse",
                     format.name));
   }
   if (options.masks) throw ConfigError("--sparse stores the masks; leave out --masks");
@@ -85,7 +87,7 @@ std::string precision_to_write(const LoadedRun& run, const Format& format,
   }
   if (only == "int8" && !can) {
     throw ConfigError(
-        fmt::format("{} holds float32 alone; safetensors, hf and onnx hold int8",
+        fmt::format("{} holds only float32; safetensors, hf and onnx hold int8",
                     options.sparse ? "--sparse" : fmt::format("the format '{}'", format.name)));
   }
   if (!is_quantized || only == "float32") return "float32";
@@ -111,10 +113,10 @@ void measure(const LoadedRun& run, const std::string& path, ExportedRun& exporte
 
 ExportedRun export_card(const std::string& run_or_checkpoint, const std::string& path,
                         const ExportOptions& options) {
-  if (options.sparse) throw ConfigError("--sparse goes with a format, and a card has no weights");
-  if (options.masks) throw ConfigError("--masks goes with a format, and a card has no weights");
+  if (options.sparse) throw ConfigError("--sparse needs --format: a card has no weights");
+  if (options.masks) throw ConfigError("--masks needs --format: a card has no weights");
   if (!options.only.empty()) {
-    throw ConfigError("--only goes with a format, and a card has no weights");
+    throw ConfigError("--only needs --format: a card has no weights");
   }
   require_unused(path, options);
   std::error_code error;
@@ -140,13 +142,12 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   if (options.format.empty()) return export_card(run_or_checkpoint, path, options);
   const Format& format = find_format(options.format);
   if (options.card && format.write != export_hugging_face) {
-    throw ConfigError(
-        fmt::format("the format '{}' is a file without room for a card; write it by --card alone",
-                    format.name));
+    throw ConfigError(fmt::format(
+        "the format '{}' cannot contain a card; write the card with --card alone", format.name));
   }
   if (options.masks && !format.takes_masks) {
     throw ConfigError(fmt::format(
-        "the format '{}' takes no masks next to the weights; safetensors, npz and hf do",
+        "the format '{}' cannot store masks next to the weights; safetensors, npz and hf can",
         format.name));
   }
   if (options.sparse) require_sparse(format, options);

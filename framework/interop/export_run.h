@@ -1,4 +1,4 @@
-// Runs in other tools' files: `lacuna export`.
+// Exports runs to other tools' files: `lacuna export`.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace lacuna {
 struct ExportOptions {
   /// One of `export_formats()`; empty with `card` alone.
   std::string format = "safetensors";
-  /// Masks in addition to the weights, as arrays NAME_mask, as cstorch has them; without, a
-  /// weight's zeros alone show where it has no connections.
+  /// Masks in addition to the weights, as arrays NAME_mask, as cstorch has them; without them, only
+  /// a weight's zeros show where it has no connections.
   bool masks = false;
   /// Whether sparse weights are stored by their nonzeros: `safetensors` and `onnx` can.
   bool sparse = false;
   /// Which weights of a quantized run are written, "int8" or "float32"; empty: int8 where the
   /// format has it (safetensors without `sparse`, hf and onnx), else float32.
   std::string only = {};
-  /// Whether what stands at the path is replaced: a file, or a folder in which there is nothing but
-  /// what an earlier export has written.
+  /// Whether an existing file at the path is replaced, or a folder that contains only files of an
+  /// earlier export.
   bool overwrite = false;
-  /// Whether a model card is written: alone where `format` is empty, into the folder of `hf`.
+  /// Whether a model card is written: on its own if `format` is empty, into the folder for `hf`.
   bool card = false;
   /// Which checkpoint of a run folder.
   KeptCheckpoint kept = KeptCheckpoint::Best;
@@ -36,9 +36,9 @@ struct ExportedRun {
   /// Whether the weights are averages (`train.ema`), as `eval` takes them.
   bool is_averaged = false;
   int64_t bytes = 0;  ///< of the file; 0 of a folder and of a card
-  /// Of all parameters and buffers as dense arrays of float32.
+  /// Bytes of all parameters and buffers as dense arrays of float32.
   int64_t dense_bytes = 0;
-  std::vector<std::string> notes = {};  ///< what the model does that the file does not state
+  std::vector<std::string> notes = {};  ///< what the model computes that the file does not state
 };
 
 /// Names of the formats, each with a description of one line.
@@ -47,13 +47,12 @@ std::vector<std::pair<std::string, std::string>> export_formats();
 /// Writes the weights of one of a run folder's checkpoints, or of a checkpoint file, to `path`,
 /// whole or not at all. Values are float32 or, of a quantized run, int8 with scales, zero where a
 /// mask has no position; parameters and buffers have their dotted names (`hf`: those of Hugging
-/// Face's files). A weight that is tied to another is there once, under its owner's name.
+/// Face's files). A weight that is tied to another is written once, under its owner's name.
 /// docs/guides/interop.md describes the formats.
 ///
-/// *Errors:* ConfigError on an unknown format, on one that takes no masks or no card, and where a
-/// format cannot hold the model; StateError when there is something at `path` already, or it cannot
-/// be written; those of `load_run`. *Cost:* memory for the model, and for all of it once more,
-/// dense.
+/// *Errors:* ConfigError on an unknown format, on one that cannot store masks or a card, and if a
+/// format cannot hold the model; StateError if `path` exists, or cannot be written; those of
+/// `load_run`. *Cost:* memory for the model, and for a dense copy of all of it.
 ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& path,
                        const ExportOptions& options);
 

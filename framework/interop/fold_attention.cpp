@@ -84,10 +84,10 @@ class AttentionFold {
       }
     }
     if (rows.left == 0) return;
-    throw ConfigError(fmt::format(
-        "the scale {} of {} cannot be put into weights, because no linear layer stands before it; "
-        "export to onnx",
-        scale_, layer.described()));
+    throw ConfigError(
+        fmt::format("the scale {} of {} cannot be put into weights, because no linear layer comes "
+                    "before it; export to onnx",
+                    scale_, layer.described()));
   }
 
   double scale_;

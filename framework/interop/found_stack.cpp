@@ -279,7 +279,7 @@ FoundStack stack_of(std::vector<StackPart> parts) {
   for (StackPart& part : parts) (part.is_norm() ? norms : layers).push_back(std::move(part));
   if (layers.empty()) return {.model = {}, .reason = "there is no linear layer or convolution"};
   if (!put_in_order(layers)) {
-    return {.model = {}, .reason = "no order of its layers lets each take what another one gives"};
+    return {.model = {}, .reason = "no order of its layers makes all outputs fit the next inputs"};
   }
   std::vector<Step> steps;
   for (const StackPart& layer : layers) steps.push_back({.layer = layer});
@@ -290,7 +290,7 @@ FoundStack stack_of(std::vector<StackPart> parts) {
   const auto convolutions = static_cast<size_t>(std::ranges::count_if(steps, is_convolution));
   Spatial spatial;
   if (convolutions == steps.size()) {
-    return {.model = {}, .reason = "it has convolutions and no linear layer behind them"};
+    return {.model = {}, .reason = "it has convolutions and no linear layer after them"};
   }
   if (convolutions > 0) {
     const std::vector<Step> first(steps.begin(),
@@ -299,7 +299,7 @@ FoundStack stack_of(std::vector<StackPart> parts) {
     const auto found = find_spatial(first, features);
     if (!found) {
       return {.model = {},
-              .reason = fmt::format("no usual size of images gives '{}' its {} inputs",
+              .reason = fmt::format("no common image size gives '{}' its {} inputs",
                                     steps[convolutions].layer.name, features)};
     }
     spatial = *found;

@@ -52,14 +52,14 @@ void put_in(const std::vector<double>& factors, Int8Weight& weight) {
     if (!weight.folded_scales.empty()) {
       const auto stated = static_cast<double>(weight.folded_scales[r]);
       if (!(std::abs(stated - scale) <= 1e-5 * stated)) {
-        refuse("its scales are of another batch_norm than the one behind it in the file");
+        refuse("its scales belong to another batch_norm than the one after it in the file");
       }
       weight.scales[r] = weight.folded_scales[r];
     }
     if (factors[r] >= 0.0) continue;
     for (size_t i = r * columns; i < (r + 1) * columns; ++i) {
       int8_t& value = weight.values.values[i];
-      if (value == -128) refuse("a value is -128, and its batch_norm turns its sign");
+      if (value == -128) refuse("a value is -128, and its batch_norm would flip the sign");
       value = static_cast<int8_t>(-value);
     }
   }
@@ -92,9 +92,9 @@ std::vector<QuantizedLayer> imported_int8(const Experiment& e) {
     if (norm != factors.end()) {
       put_in(norm->second, weight);
     } else if (!weight.folded_scales.empty()) {
-      throw ConfigError("the int8 weight '" + weight.name +
-                        "' was made with a batch_norm behind it, which the configuration does not "
-                        "have there");
+      throw ConfigError(
+          "the int8 weight '" + weight.name +
+          "' was made with a batch_norm after it, which the configuration does not have");
     }
     layers.push_back(layer_of(weight, *e.model));
   }
@@ -106,8 +106,9 @@ std::vector<QuantizedLayer> imported_int8(const Experiment& e) {
       if (affine == nullptr || affine->weight()->name() != layer.weight) continue;
       const std::string reason = reason_against_int8(*module);
       if (reason.empty()) continue;
-      throw ConfigError("'" + layer.weight + "' is int8 in the file, and cannot run so: " + reason +
-                        "; export it in float32 there");
+      throw ConfigError("'" + layer.weight +
+                        "' is int8 in the file, but cannot run in int8 here: " + reason +
+                        "; export it in float32");
     }
   }
   return layers;

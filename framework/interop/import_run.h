@@ -10,8 +10,8 @@
 namespace lacuna {
 
 struct ImportOptions {
-  /// Whether zeros are masks, and which patterns they have is looked for
-  /// (`WeightNames::find_pattern`). In addition to `init_from.find_pattern` of the configuration.
+  /// Whether zeros are masks, and their patterns are searched for (`WeightNames::find_pattern`). In
+  /// addition to `init_from.find_pattern` of the configuration.
   bool find_pattern = false;
 };
 
@@ -22,15 +22,15 @@ struct ImportedRun {
   int64_t nnz = 0;                 ///< of these, in their masks, or dense
 };
 
-/// Makes a run folder of step 0 whose model has the values and masks of a file: what `lacuna train`
-/// would begin with, had its `model.init_from` the file (whose `rename` and `skip` are followed,
-/// and whose path is replaced). `lacuna eval`, `predict`, `inspect`, `train --resume` and
-/// `init_from` take it as any other run. The folder is there whole or not at all. Where the file
-/// has weights in int8 with scales, the run is a quantized one, as `lacuna quantize` makes them:
-/// its layers run in int8, and it is not trained on.
+/// Makes a run folder of step 0 whose model has the values and masks of a file: the first model of
+/// `lacuna train` with the file as `model.init_from` (its `rename` and `skip` apply; its path is
+/// replaced). `lacuna eval`, `predict`, `inspect`, `train --resume` and `init_from` accept it like
+/// any other run. The folder is written completely or not at all. If the file has weights in int8
+/// with scales, the run is quantized, as after `lacuna quantize`: its layers run in int8, and it
+/// cannot be trained.
 ///
-/// Where the configuration has a `sparsity` section, its first masks are made, as at the beginning
-/// of a training; a static one keeps the masks that the file, or its zeros, gave (`init_method:
+/// If the configuration has a `sparsity` section, its first masks are made, as at the start of
+/// training; a static one keeps the masks that the file, or its zeros, gave (`init_method:
 /// inherit`, unless it names another).
 ///
 /// *Errors:* those of `build_experiment`, which reads the configuration's data, and of

@@ -46,8 +46,8 @@ SignedBytes dense_int8(const LoadedRun& run, const QuantizedLayer& layer) {
   const Positions positions =
       pattern.is_dense() ? Positions::all(pattern.shape()) : pattern.positions();
   if (positions.count() != static_cast<int64_t>(layer.values.size())) {
-    throw CheckpointError("'" + run.checkpoint + "': the int8 values of '" + layer.weight +
-                          "' are not as many as its positions");
+    throw CheckpointError("'" + run.checkpoint + "': the number of int8 values of '" +
+                          layer.weight + "' differs from the number of its positions");
   }
   SignedBytes dense{.shape = pattern.shape(),
                     .values = std::vector<int8_t>(static_cast<size_t>(pattern.numel()), 0)};

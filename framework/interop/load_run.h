@@ -1,4 +1,4 @@
-// LoadedRun: a trained run opened to be used from C++: its model, and what its inputs look like.
+// LoadedRun: a trained run for use from C++: its model, and the form of its inputs.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace lacuna {
 
-/// Examples that lie in memory of the caller's: bytes or floats, row-major.
+/// Examples in the caller's memory: bytes or floats, row-major.
 struct ExampleView {
   Shape shape;  ///< [n, …example]
   std::variant<const uint8_t*, const float*> values;
@@ -29,21 +29,20 @@ struct LoadedRun {
   Config config;           ///< the run's resolved configuration
   InputFormat inputs;      ///< shape, normalization, names of the classes, tokenizer
   /// In evaluation mode, each parameter in the layout and with the mask it was saved in. Its batch
-  /// normalizations are layers still: `fold_batch_norm(*model, inputs.example_shape)` makes it
-  /// faster, and no more to be saved.
+  /// normalizations are still layers: `fold_batch_norm(*model, inputs.example_shape)` makes it
+  /// faster, but it can then no longer be saved.
   std::unique_ptr<Sequential> model;
-  bool is_averaged =
-      false;  ///< whether the values are averages (`train.ema`), as `eval` takes them
+  bool is_averaged = false;  ///< whether the values are averages (`train.ema`), as `eval` uses them
 
   /// The model's outputs for inputs as they were in the training data's files: bytes for images,
-  /// else floats, which are normalized as those were. *Shapes:* [n, …output]. *Errors:* DataError
-  /// when the examples have another shape than `inputs.example_shape`, or the inputs are tokens
-  /// (for these there is `run_model`). *Cost:* batches of 256 examples, no gradient.
+  /// else floats, which are normalized like the training data. *Shapes:* [n, …output]. *Errors:*
+  /// DataError when the examples have another shape than `inputs.example_shape`, or the inputs are
+  /// tokens (for these there is `run_model`). *Cost:* batches of 256 examples, no gradient.
   Tensor predict(const Examples& examples) const;
-  /// The same for examples where they lie, which are read once; outputs of regression are in the
-  /// targets' own unit (`in_target_unit`).
+  /// The same for examples in the caller's memory, which are read once; outputs of regression are
+  /// in the targets' own unit (`in_target_unit`).
   Tensor predict(const ExampleView& examples) const;
-  /// The model's inputs made of such examples: normalized. *Shapes:* [n, …example]. *Errors:* as
+  /// The model's inputs for such examples: normalized. *Shapes:* [n, …example]. *Errors:* as
   /// `predict`.
   Tensor normalized(const ExampleView& examples) const;
 
@@ -51,7 +50,7 @@ struct LoadedRun {
   bool has_classes() const;
   /// Loss and accuracy, or errors, by the run's loss, for examples with labels or targets as they
   /// were in the training data's files; `num_classes` need not be given. *Errors:* DataError as
-  /// `predict`, and when there are no answers or they do not suit the loss.
+  /// `predict`, and if there are no answers, or they do not fit the loss.
   Evaluation evaluate(Examples examples) const;
 
  private:
@@ -60,11 +59,10 @@ struct LoadedRun {
   Tensor run(const ExampleView& examples) const;
 };
 
-/// Opens a run folder (by default the best of its checkpoints where it keeps one, else the newest
-/// good one) or a checkpoint file. *Errors:* CheckpointError
-/// when there is none, it is damaged, or holds a model without the configuration of a run (what
-/// `save_model` writes; `load_weights` reads that). *Cost:* the checkpoint's values are in memory
-/// twice while it is loaded.
+/// Opens a run folder (by default its best checkpoint if it keeps one, else the newest good one) or
+/// a checkpoint file. *Errors:* CheckpointError if there is none, if it is damaged, or if it is a
+/// model without the configuration of a run (as `save_model` writes it; `load_weights` reads that).
+/// *Cost:* the checkpoint's values are in memory twice while it is loaded.
 LoadedRun load_run(const std::string& run_or_checkpoint,
                    KeptCheckpoint kept = KeptCheckpoint::Best);
 

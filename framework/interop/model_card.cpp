@@ -172,7 +172,7 @@ std::string about_results(const LoadedRun& run) {
   std::string text = "## Results\n\n";
   const auto results = results_of(run);
   if (results.empty()) {
-    return text + fmt::format("The run's folder tells no result of step {}.\n\n", run.step);
+    return text + fmt::format("The run folder has no result of step {}.\n\n", run.step);
   }
   text += "| | |\n|---|---|\n";
   for (const auto& [what, value] : results) text += row(what, value);

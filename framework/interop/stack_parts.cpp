@@ -29,8 +29,8 @@ std::string_view digits_at(std::string_view text, size_t at) {
 }
 
 [[noreturn]] void refuse(const std::string& name, const Shape& shape) {
-  throw CheckpointError(
-      fmt::format("'{}' {} is of no linear layer, convolution or norm", name, shape.to_string()));
+  throw CheckpointError(fmt::format(
+      "'{}' {} does not belong to a linear layer, convolution or norm", name, shape.to_string()));
 }
 
 StackPart part_of(const std::string& name, const std::map<std::string, Shape>& arrays) {

@@ -40,9 +40,10 @@ std::string text_of(const FoundModel& model, const std::string& file) {
 SuggestedConfig suggest_config(const std::string& file) {
   if (!is_foreign_file(file)) {
     std::error_code unknown;
-    if (!fs::exists(file, unknown)) throw CheckpointError("there is nothing at '" + file + "'");
+    if (!fs::exists(file, unknown)) throw CheckpointError("no such file or folder: '" + file + "'");
     throw CheckpointError(fmt::format(
-        "'{}' is no .safetensors, .npz or .npy file, nor a folder with a model.safetensors", file));
+        "'{}' is not a .safetensors, .npz or .npy file, nor a folder with a model.safetensors",
+        file));
   }
   const std::unique_ptr<StoredValues> stored = open_stored_arrays(file);
   if (const auto family = find_family(*stored, folder_of(file))) {
@@ -53,7 +54,7 @@ SuggestedConfig suggest_config(const std::string& file) {
   constexpr size_t kMostLines = 40;
   return {.what = {},
           .yaml = {},
-          .reason = fmt::format("it is none of the presets ({}), and no plain stack: {}",
+          .reason = fmt::format("it is not one of the presets ({}), nor a plain stack: {}",
                                 join(preset_names(), ", "), stack.reason),
           .found = list_arrays(*stored, kMostLines)};
 }

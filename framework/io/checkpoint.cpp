@@ -74,8 +74,8 @@ void require_known_format(const Hdf5File& file) {
   const int64_t format = file.attribute_integer("/", "format_version");
   if (format >= 1 && format <= kCheckpointFormat) return;
   throw DataError(
-      fmt::format("its attribute 'format_version' is {}, and this lacuna reads from 1 to {}: use a "
-                  "newer lacuna",
+      fmt::format("its attribute 'format_version' is {}, but this version of lacuna reads from 1 "
+                  "to {}: use a newer one",
                   format, kCheckpointFormat));
 }
 

@@ -1,5 +1,5 @@
 // Checkpoints: the state of a run as one HDF5 file, checked as a whole.
-// docs/reference/checkpoint.md is the format.
+// docs/reference/checkpoint.md documents the format.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace lacuna {
 /// The format that this version writes, and the newest that it reads.
 inline constexpr int64_t kCheckpointFormat = 2;
 
-/// Everything a run needs to go on.
+/// Everything that a run needs to continue.
 struct Checkpoint {
   /// Arrays and numbers; each slash in a name is a group in the file ("model/fc1.weight").
   StateDict state;
@@ -29,7 +29,7 @@ struct Checkpoint {
   /// state.
   double train_seconds = 0.0;
   int64_t metrics_bytes = 0;
-  /// Of the lacuna that wrote the file; set by reading.
+  /// The version of lacuna that wrote the file; set by reading.
   std::string lacuna_version = kVersion;
   /// Of the arithmetic that computed the state (core/arithmetic_revision.h); none in files of
   /// versions that had no such number.
@@ -37,21 +37,21 @@ struct Checkpoint {
 };
 
 /// Writes the file whole or not at all: to a temporary file in the same folder, which is
-/// checksummed, flushed to the disk and renamed. When anything fails, the temporary file is removed
-/// and a file that stood at `path` stays as it was. The same checkpoint gives the same bytes.
+/// checksummed, flushed to the disk and renamed. If anything fails, the temporary file is removed,
+/// and an existing file at `path` does not change. The same checkpoint gives the same bytes.
 /// *Errors:* StateError with path and reason (a full disk, a missing folder); also when a name in
 /// the state cannot be a path in the file, a tensor is undefined, or a text holds a zero byte.
-/// *Cost:* the file is written, and read once for its checksum; no array is copied, but for tensors
+/// *Cost:* the file is written, and read once for its checksum; no array is copied, except tensors
 /// in batch slabs, one at a time.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-/// A file that has been found to be a good checkpoint: the checksum over every byte was compared,
-/// before the HDF5 library, which can crash on damaged files, sees it. Since anybody can write a
-/// checksum, what this process has not written itself is read in a child process first
+/// A file that is verified to be a good checkpoint: the checksum over every byte is compared before
+/// the HDF5 library, which can crash on damaged files, opens it. Since anybody can write a
+/// checksum, a file that this process has not written is read in a child process first
 /// (`probe_hdf5`).
 class CheckpointFile {
  public:
-  /// *Errors:* CheckpointError when the file is missing or unreadable, no checkpoint, cut off,
+  /// *Errors:* CheckpointError if the file is missing, unreadable, not a checkpoint, truncated,
   /// damaged in any byte, or of a newer format. *Cost:* one pass over the file, in blocks.
   explicit CheckpointFile(std::string path);
 
@@ -69,7 +69,8 @@ class CheckpointFile {
 /// Verifies and reads a file. *Errors:* as CheckpointFile.
 Checkpoint read_checkpoint(const std::string& path);
 
-/// Does what uses a file's state. *Errors:* its own; CheckpointErrors begin with the file's name.
+/// Calls a function that uses a file's state. *Errors:* those of the function; CheckpointErrors
+/// begin with the file's name.
 void naming_file(const std::string& path, const std::function<void()>& use);
 
 }  // namespace lacuna

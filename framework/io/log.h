@@ -25,7 +25,7 @@ void stop_logging();
 
 void log_detail(std::string_view text);
 void log_info(std::string_view text);
-/// Only for the file: lines that the console shows in another form.
+/// Logs only to the file, for lines that the console shows in another form.
 void log_info_to_file(std::string_view text);
 void log_warning(std::string_view text);
 void log_error(std::string_view text);

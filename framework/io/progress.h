@@ -1,4 +1,4 @@
-// Progress: what a person sees of a run on the console.
+// Progress: a run's reports on the console.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@ namespace lacuna {
 
 enum class ProgressStyle {
   Lines,     ///< a plain line at each report: for logs and pipes
-  Terminal,  ///< one line that is rewritten; the reports go to the log file alone
+  Terminal,  ///< one line that is rewritten; the reports go only to the log file
 };
 
-/// Terminal when the standard error output is one, else Lines.
+/// Terminal if the standard error output is one, else Lines.
 ProgressStyle default_progress_style();
 
 /// The figures of a run at a step.
@@ -23,11 +23,11 @@ struct ProgressReport {
   double epoch = 0.0;
   double loss = 0.0;
   double accuracy = 0.0;  ///< NaN: not shown
-  double density = 1.0;   ///< of the weights that are sparse, of all where none is
+  double density = 1.0;   ///< of the sparse weights; of all weights if none is sparse
   double examples_per_second = 0.0;
 };
 
-/// Shows how a run goes on, on the standard error output and in the log.
+/// Shows the progress of a run, on the standard error output and in the log.
 class Progress {
  public:
   explicit Progress(ProgressStyle style) : style_(style) {}
@@ -36,7 +36,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The time that is left, and which reports the console shows, are reckoned from here.
+  /// The starting point for the remaining time and for the selection of reports that the console
+  /// shows.
   void begin(int64_t step, int64_t total_steps);
   /// Rewrites the terminal's line, at most ten times a second, with the report that `make_report`
   /// returns; in the other style nothing.
@@ -49,7 +50,7 @@ class Progress {
   /// A permanent report: a line in the log. The console shows one in each twentieth of the steps,
   /// and the others in verbose mode.
   void report(const ProgressReport& report);
-  /// The same of an evaluation, in words.
+  /// The same for an evaluation, in words.
   void report_evaluation(int64_t step, const std::string& text);
   /// Clears the terminal's line, so that other text can be written.
   void clear();
@@ -57,7 +58,8 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void draw(const ProgressReport& report);
-  /// Whether a step is the first that asks in its part of the run, of so many, or the last of all.
+  /// Whether a step is the first one that asks in its part of the run (of this many parts), or the
+  /// last of all.
   bool is_shown(int64_t step, int64_t parts, int64_t& last_part) const;
 
   ProgressStyle style_;
@@ -65,18 +67,18 @@ class Progress {
   Clock::time_point last_drawn_{};
   int64_t first_step_ = 0;
   int64_t total_steps_ = 0;
-  int64_t last_report_ = -1, last_evaluation_ = -1;  // parts of the run that have had one
+  int64_t last_report_ = -1, last_evaluation_ = -1;  // parts of the run that had one
   bool line_is_drawn_ = false;
 };
 
 /// "step 469/4690  epoch 1.00  loss 0.2134  accuracy 93.51 %  density 10.3 %  81234 examples/s".
 std::string to_string(const ProgressReport& report);
 /// "step 469/4690  loss 0.2134  acc 93.5%  density 10.3%  81234 ex/s  0:48 left": fits into a
-/// terminal; parts at the end that do not fit into `columns` are left out. NaN seconds are unknown.
+/// terminal; parts at the end that do not fit into `columns` are left out. NaN seconds: unknown.
 std::string terminal_line(const ProgressReport& report, double seconds_left, size_t columns);
 /// Epochs done: "0.125", "9.000", "12.34".
 std::string epochs_in_words(double epochs);
-/// A count as people read it: "1,570".
+/// A count with separators: "1,570".
 std::string grouped(int64_t count);
 /// Four digits, and whole from 10,000 on: "0.01292", "7.5", "16,807".
 std::string rounded(double value);

@@ -82,7 +82,7 @@ class Builder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) fail(source_.at(mark), "an alias inside of what it names");
+    if (found == anchors_.end()) fail(source_.at(mark), "an alias inside its own anchor");
     note_bad_key(mark, "a key must be text, found an alias");
     count_nodes(mark, sizes_.at(anchor));
     require_depth(frames_.size() + nesting_of(found->second), source_.at(mark));
@@ -160,7 +160,7 @@ class Builder : public YAML::EventHandler {
     const auto [first, is_new] = frame.key_lines.emplace(key, mark.line + 1);
     if (!is_new && !frame.is_merge) {
       const std::string where =
-          source_.has_lines ? fmt::format("; it stands in line {} already", first->second) : "";
+          source_.has_lines ? fmt::format("; first in line {}", first->second) : "";
       fail(source_.at(mark), "the key '" + key + "' is given twice" + where);
     }
     frame.key = key;
@@ -305,7 +305,7 @@ std::string read_text(const std::string& path) {
     text.append(block, static_cast<size_t>(stream.gcount()));
     if (text.size() > kMaxBytes) {
       throw ConfigError("cannot read config '" + path +
-                        "': it is larger than 4 MiB, the most that a configuration has");
+                        "': it is larger than 4 MiB, the limit for a configuration");
     }
   }
   if (stream.bad()) cannot(errno == 0 ? EIO : errno);

@@ -11,10 +11,10 @@ namespace lacuna {
 /// Reads a YAML file: one document, whose nodes know file, line and column.
 ///
 /// Anchors, aliases and merge keys (`<<`) are replaced by copies of what they name. Quoted scalars
-/// are text, plain ones whatever they read as. *Errors:* ConfigError when the file cannot be read
-/// or has more than 4 MiB; with file:line:column when it is not YAML, when a key comes twice or is
-/// not text, when there is no document or more than one, and when it nests deeper than 100 or
-/// expands to more than a million nodes.
+/// are text; the type of plain ones follows from their text. *Errors:* ConfigError if the file
+/// cannot be read or is larger than 4 MiB; with file:line:column if it is not YAML, if a key is
+/// given twice or is not text, if there is no document or more than one, and if it nests deeper
+/// than 100 or expands to more than a million nodes.
 Config load_yaml(const std::string& path);
 
 /// Reads YAML from text as `load_yaml` does; `file_name` appears in positions and messages.

@@ -116,21 +116,21 @@ void require_same_program(Communicator& communicator) {
   const std::array<Agreed, 6> what = {
       {{"their version", kVersion},
        {"the revision of their arithmetic", fmt::format("{}", kArithmeticRevision)},
-       {"the instruction set of their processors (the least of "
-        "them for all: LACUNA_INSTRUCTION_SET)",
+       {"the instruction set of their processors (set LACUNA_INSTRUCTION_SET to the lowest of "
+        "them)",
         float_instruction_set()},
-       {"the kind of processor that their kernels choose by (one kind for all: LACUNA_PROCESSOR)",
+       {"the kind of processor that their kernels are chosen by (set LACUNA_PROCESSOR to one kind "
+        "for all)",
         processor},
        {"what computes their dense products", dense_provider()},
-       {"the blocks that they cut dense products into (one number "
-        "for all: LACUNA_DENSE_BLOCKS)",
+       {"the number of blocks of dense products (set LACUNA_DENSE_BLOCKS to one number for all)",
         fmt::format("{}", most_dense_blocks())}}};
   require_agreement(communicator, what);
   const std::vector<std::string> builds = communicator.gather_texts(build_of_this_program());
   if (std::ranges::adjacent_find(builds, std::not_equal_to<>()) == builds.end()) return;
   log_warning(
-      "the processes run different builds of the program: another number of processes may give "
-      "other last digits; give all nodes the same file");
+      "the processes run different builds of the program: last digits may depend on the number of "
+      "processes; use the same file on all nodes");
 }
 
 void require_same_command(Communicator& communicator, const std::string& what) {

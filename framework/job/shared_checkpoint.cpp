@@ -56,15 +56,15 @@ SharedCheckpoint::SharedCheckpoint(Communicator* job, std::optional<CheckpointFi
   const std::filesystem::path folder = std::filesystem::temp_directory_path(missing);
   if (missing) {
     throw StateError(
-        "there is no folder to hold the run's checkpoint meanwhile (TMPDIR says where): " +
+        "there is no folder for a temporary copy of the run's checkpoint (set TMPDIR): " +
         missing.message());
   }
   kept_ = (folder / fmt::format("lacuna-{}-{}.h5", ::getpid(), job->rank())).string();
   if (const int error = write_new_file(kept_, bytes); error != 0) {
     std::filesystem::remove(kept_, none);
     throw StateError(
-        fmt::format("cannot write '{}', which holds the run's checkpoint meanwhile (TMPDIR says "
-                    "where): {}",
+        fmt::format("cannot write '{}', a temporary copy of the run's checkpoint (set TMPDIR to "
+                    "another folder): {}",
                     kept_, std::strerror(error)));
   }
   file_.emplace(kept_);

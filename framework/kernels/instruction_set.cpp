@@ -60,7 +60,7 @@ bool is_there(const Level& level) {
 [[noreturn]] void fail_without_kernels(const std::string& cap) {
   const std::string only(kOnlySet);
   const std::string advice =
-      "this build has kernels for " + only + " alone; build with -DLACUNA_KERNELS=all";
+      "this build only has kernels for " + only + "; build with -DLACUNA_KERNELS=all";
   if (cap.empty()) throw Error("the processor lacks " + only + ", and " + advice);
   throw ConfigError("LACUNA_INSTRUCTION_SET=" + cap + ": " + advice);
 }

@@ -22,7 +22,7 @@ struct DensityLimitKey {
   friend bool operator==(const DensityLimitKey&, const DensityLimitKey&) = default;
 };
 
-/// Alphabetically by their text.
+/// In alphabetical order of their text.
 struct DensityLimitOrder {
   bool operator()(const DensityLimitKey& a, const DensityLimitKey& b) const {
     return a.to_string() < b.to_string();

@@ -114,8 +114,8 @@ const BitMask& MaskSet::bits() const {
   if (bits_ == nullptr) {
     if (size() > kMostBits) {
       throw StateError(
-          fmt::format("a mask of shape {} has {} positions; above 2^32 it is not held as bits: "
-                      "work on positions()",
+          fmt::format("a mask of shape {} has {} positions; masks above 2^32 are not stored as "
+                      "bits: use positions()",
                       shape_.to_string(), size()));
     }
     const bool has_mask = pattern_ != nullptr && !pattern_->is_dense() && !has_positions();

@@ -51,7 +51,7 @@ Pattern::Pattern(const Shape& shape, const Layout& layout, int64_t nnz,
 
 void Pattern::refuse_index() const {
   throw StateError("the index of a pattern of shape " + shape_.to_string() + " in layout '" +
-                   std::string(layout_->name()) + "' is of another type than is asked for");
+                   std::string(layout_->name()) + "' has a different type than requested");
 }
 
 BitMask Pattern::mask() const {

@@ -15,7 +15,7 @@ class Pattern;
 using PatternPtr = std::shared_ptr<const Pattern>;
 
 /// How long a weight keeps a pattern. If it is rechosen from a dense master weight at each step,
-/// the weight gets a dense gradient, and derived data that takes long to build does not pay.
+/// the weight gets a dense gradient, and derived data that takes long to build is not worth it.
 enum class PatternLifetime { ManySteps, OneStep };
 
 /// The positions of a weight that are stored and trained, with the layout that stores them.

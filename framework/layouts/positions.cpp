@@ -41,7 +41,7 @@ Positions::Positions(const Shape& shape, std::vector<int64_t> row_begin, Array<u
   };
   if (static_cast<int64_t>(row_begin_.size()) != matrix_rows(shape) + 1 ||
       row_begin_.front() != 0 || row_begin_.back() != static_cast<int64_t>(column_.size())) {
-    fail(fmt::format("the rows' beginnings do not fit {} positions", column_.size()));
+    fail(fmt::format("the row offsets do not match {} positions", column_.size()));
   }
   for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
     if (row_begin_[r] > row_begin_[r + 1]) fail(fmt::format("row {} ends before it begins", r));

@@ -105,7 +105,7 @@ class Parser {
     double real = 0.0;
     const auto whole = std::from_chars(begin, last, integer);
     const auto any = std::from_chars(begin, last, real);
-    if (any.ec != std::errc()) fail(fmt::format("'{}' is no number", rest()));
+    if (any.ec != std::errc()) fail(fmt::format("'{}' is not a number", rest()));
     at_ += static_cast<size_t>(any.ptr - begin);
     const bool is_integer = whole.ec == std::errc() && whole.ptr == any.ptr;
     return is_integer ? Number::of(integer) : Number::of(real);
@@ -136,7 +136,7 @@ class Parser {
       }
       value = a / b;
     }
-    if (overflows) fail(fmt::format("{} {} {} has more than 64 bits", a, sign, b));
+    if (overflows) fail(fmt::format("{} {} {} does not fit into 64 bits", a, sign, b));
     return value;
   }
 

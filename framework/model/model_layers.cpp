@@ -252,12 +252,12 @@ class Expander {
     const Config shortcut = residual.options.get("shortcut");
     if (shortcut.is_null()) {
       const Config when = residual.options.get("when");
-      if (!when.is_null()) when.error("`when` says when a `shortcut` is used, and there is none");
+      if (!when.is_null()) when.error("`when` sets when the `shortcut` is used, but there is none");
       return;
     }
     const auto when = residual.options.get<std::string>("when", "differs");
     if (when != "differs" && when != "always") {
-      residual.options.at("when").fail("differs (where the identity does not do) or always");
+      residual.options.at("when").fail("differs (only where the identity does not fit) or always");
     }
     residual.always_shortcut = when == "always";
     if (shortcut.is_list()) {
@@ -275,8 +275,8 @@ class Expander {
       if (names_itself) chain += open + " → ";
     }
     if (names_itself) {
-      layer.node.error(fmt::format("the template '{}' names itself: {}{}", definition.name, chain,
-                                   definition.name));
+      layer.node.error(fmt::format("the template '{}' contains itself: {}{}", definition.name,
+                                   chain, definition.name));
     }
     const Scope scope = bind_arguments(definition, layer.node);
     layer.kind = ModelLayer::Kind::Sequential;

@@ -19,7 +19,7 @@ const Config& find(const Config& place, const std::string& name, const Scope& sc
   if (found != scope.arguments.end()) return found->second;
   if (scope.owner.empty()) {
     place.error("'$" + name +
-                "' stands outside of a template (define), where there are no arguments");
+                "' is used outside a template (define), where there are no arguments");
   }
   std::vector<std::string> names;
   for (const auto& [known, value] : scope.arguments) names.push_back(known);
@@ -95,7 +95,7 @@ Config substitute_text(const Config& place, const Scope& scope) {
       const Config value = next_value(place, text, at, scope);
       if (is_first && at == text.size()) return value;
       if (!value.is_scalar()) {
-        place.error(fmt::format("in '{}': {} cannot stand within text", text, value.text()));
+        place.error(fmt::format("in '{}': {} cannot be used within text", text, value.text()));
       }
       result += value.text();
     }

@@ -1,4 +1,4 @@
-// Arguments put in their places: `$name` and `$(expression)` in a tree of options.
+// Substitution of arguments: `$name` and `$(expression)` in a tree of options.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace lacuna {
 
-/// The arguments that are known in a place, by name, and whose they are (a template's name; empty
-/// outside of any).
+/// The arguments that are available, by name, and their owner (a template's name; empty outside any
+/// template).
 struct Scope {
   std::string owner;
   std::map<std::string, Config, std::less<>> arguments;
@@ -23,9 +23,10 @@ bool mentions_arguments(const Config& node);
 std::set<std::string> mentioned_arguments(const Config& node);
 
 /// A copy of the node in which every `$name` is the argument's value and every `$(…)` that of the
-/// expression; where there is text around them, their text. `$$` is a '$'. The copy and all in it
-/// are unread, know the positions of what they were copied from (a value that of the argument), and
-/// the key paths of `node`. *Errors:* ConfigError at the scalar, with the nearest argument.
+/// expression; if there is text around them, their text. `$$` is a '$'. The copy and all nodes in
+/// it are unread. They have the positions of the nodes they were copied from (for a value, that of
+/// the argument) and the key paths of `node`. *Errors:* ConfigError at the scalar, with the nearest
+/// argument.
 Config substitute(const Config& node, const Scope& scope);
 
 }  // namespace lacuna

@@ -70,7 +70,7 @@ void fill_in_defaults(const Template& definition, Scope& scope) {
   }
   for (const auto& [name, value] : definition.arguments) {
     if (scope.arguments.contains(name)) continue;
-    value.error(fmt::format("the default of '{}' is made of '{}', and that of it", name,
+    value.error(fmt::format("the default of '{}' depends on that of '{}', in a circle", name,
                             *missing_for(value, definition, scope)));
   }
 }
@@ -85,9 +85,8 @@ void require_layer_name(const Config& name, std::string_view whose) {
   }
   if (text.find_first_of("*?[") != std::string::npos) {
     name.error(
-        fmt::format("{} name must be without '*', '?' and '[', which stand for other characters "
-                    "where names are "
-                    "matched (param_filter, frozen), found '{}'",
+        fmt::format("{} name must not contain '*', '?' or '[', which are wildcards in param_filter "
+                    "and frozen, found '{}'",
                     whose, text));
   }
   const bool is_good = !text.empty() && !text.starts_with('.') && !text.ends_with('.') &&

@@ -1,4 +1,4 @@
-// AffineLayer: what Linear, the convolutions and the patch embedding share, a weight and a bias.
+// AffineLayer: the weight and bias that Linear, the convolutions and the patch embedding share.
 #pragma once
 
 #include "lacuna/framework/nn/init.h"
@@ -6,14 +6,14 @@
 
 namespace lacuna {
 
-/// Base of layers that give W · x + b and nothing else, with parameters `weight` [out, in, ...] and
+/// Base of layers that compute exactly W · x + b, with parameters `weight` [out, in, ...] and
 /// `bias` [out]: a scale and a shift of each output can be folded into both.
 class AffineLayer : public Module {
  public:
   const ParameterPtr& weight() const { return weight_; }
   /// Null without a bias.
   const ParameterPtr& bias() const { return bias_; }
-  /// Gives a layer without a bias one of zeros. *Returns* the bias.
+  /// Adds a bias of zeros to a layer without one. *Returns* the bias.
   const ParameterPtr& require_bias();
   /// Whether the first dimension of an output is that of the weight, as in the channels of a
   /// convolution, for an input of this shape.

@@ -1,4 +1,4 @@
-// Chain: modules run one after the other; what Sequential and Residual are made of.
+// Chain: modules that run one after the other, used by Sequential and Residual.
 #pragma once
 
 #include <span>
@@ -9,8 +9,9 @@
 
 namespace lacuna {
 
-/// A row of modules, each fed the output of the one before; without any, what goes in comes out.
-/// *Ownership:* whoever makes the chain owns the modules, which outlive it.
+/// A sequence of modules, each of which receives the output of the one before; an empty chain
+/// returns its input. *Ownership:* the creator of the chain owns the modules, which must outlive
+/// it.
 class Chain {
  public:
   void push_back(Module& module) { modules_.push_back(&module); }
@@ -22,7 +23,7 @@ class Chain {
   std::vector<Variable> forward_shards(std::span<const Variable> inputs) const;
   /// *Errors:* those of the modules.
   Shape output_shape(const Shape& input) const;
-  /// The input of each module, in their order.
+  /// The input of each module, in order.
   std::vector<Shape> inputs(const Shape& input) const;
 
  private:

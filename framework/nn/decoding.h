@@ -1,4 +1,4 @@
-// DecodingCache: what the layers of a model remember of a text that is read token by token.
+// DecodingCache: the state that the layers of a model keep of a text that is read token by token.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace lacuna {
 class Module;
 
 /// Keys and values of the tokens that each attention layer has seen, so that the next token costs
-/// what one token costs. Of one text: batches are of one example.
+/// as much as a single token. For one text: batches have one example.
 class DecodingCache {
  public:
-  /// Of one layer: a row for each token seen.
+  /// The cache of one layer: a row for each token seen.
   struct Seen {
     std::vector<float> keys, values;
   };
@@ -21,9 +21,9 @@ class DecodingCache {
   /// Tokens seen so far: the position of the next one.
   int64_t length() const { return length_; }
   Seen& of(const Module& layer) { return seen_[&layer]; }
-  /// After each forward, when all layers have seen its tokens.
+  /// Called after each forward pass, when all layers have seen its tokens.
   void advance(int64_t tokens) { length_ += tokens; }
-  /// Forgets the text.
+  /// Removes the text.
   void clear() {
     seen_.clear();
     length_ = 0;
@@ -34,8 +34,8 @@ class DecodingCache {
   std::map<const Module*, Seen> seen_;
 };
 
-/// While it lives, modules that run in this thread go on from the text of the cache. *Lifetime:*
-/// the cache outlives it.
+/// While it exists, modules that run in this thread continue the text of the cache. *Lifetime:* the
+/// cache outlives it.
 class Decoding {
  public:
   explicit Decoding(DecodingCache& cache);

@@ -83,7 +83,7 @@ Initializer default_linear(int64_t fan_in) {
 
 Fans fans_of(const Shape& weight) {
   if (weight.rank() < 2) {
-    throw ShapeError("fans are those of a weight [out, in, ...], found shape " +
+    throw ShapeError("fan-in and fan-out need a weight [out, in, ...], found shape " +
                      weight.to_string());
   }
   const int64_t taps = matrix_taps(weight);

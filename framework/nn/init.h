@@ -32,7 +32,7 @@ Initializer xavier_uniform(const XavierOptions& options);
 /// Normal with standard deviation gain √(2 / (fan_in + fan_out)). *Source:* the same.
 Initializer xavier_normal(const XavierOptions& options);
 
-/// Uniform within ± 1 / √fan_in: what PyTorch's Linear draws weight and bias from (there as
+/// Uniform within ± 1 / √fan_in: the distribution of weight and bias in PyTorch's Linear (there
 /// kaiming_uniform with a = √5).
 Initializer default_linear(int64_t fan_in);
 
@@ -44,43 +44,43 @@ enum class WeightInit {
   XavierUniform,
   XavierNormal,
   Zeros,
-  Normal,           ///< of a standard deviation that is given
+  Normal,           ///< with a given standard deviation
   TruncatedNormal,  ///< the same, drawn within two standard deviations
 };
 
-/// How a layer draws its weight, with the number that goes with it.
+/// How a layer draws its weight, with its parameter.
 struct WeightDraw {
   WeightDraw(WeightInit way = WeightInit::Default) : type(way) {}  // NOLINT: a way is a draw
   WeightDraw(WeightInit way, double deviation) : type(way), std(deviation) {}
 
   WeightInit type;
-  double std = 0.02;  ///< of Normal and TruncatedNormal alone
+  double std = 0.02;  ///< only for Normal and TruncatedNormal
 
-  /// Whether the layer's bias starts at zero: where the weight does, and where it is drawn with a
-  /// standard deviation of its own, as GPT-2, BERT and ViT draw theirs.
+  /// Whether the layer's bias starts at zero: if the weight does, or if it is drawn with a given
+  /// standard deviation, as in GPT-2, BERT and ViT.
   bool zero_bias() const;
   friend bool operator==(const WeightDraw&, const WeightDraw&) = default;
 };
 
-/// Inputs of one output that an initialization counts.
+/// The number of inputs of one output that an initialization uses.
 ///
-/// A sparse layer drawn as a dense one begins with outputs √(1 / density) too small, at 95 % √20,
-/// in every layer anew. *Source:* Evci et al., "Gradient flow in sparse neural networks and how
-/// lottery tickets win", AAAI 2022 (arXiv:2010.03533), which counts the nonzeros of each output, as
-/// `nonzeros()` does.
+/// A sparse layer that is drawn like a dense one starts with outputs that are too small by √(1 /
+/// density), at 95 % by √20; the factors of all layers multiply. *Source:* Evci et al., "Gradient
+/// flow in sparse neural networks and how lottery tickets win", AAAI 2022 (arXiv:2010.03533), which
+/// counts the nonzeros of each output, as `nonzeros()` does.
 class FanIn {
  public:
-  /// So many, whatever the mask; 0: all of the layer's.
+  /// This many, for any mask; 0: all inputs of the layer.
   FanIn(int64_t inputs = 0) : inputs_(inputs) {}  // NOLINT: a number is a fan-in
-  /// All of the layer's, whatever the mask.
+  /// All inputs of the layer, for any mask.
   static FanIn all() { return 0; }
-  /// Those that the first mask leaves of each output: all where a layer starts dense, and where an
+  /// The inputs that the first mask leaves for each output: all if a layer starts dense, or if an
   /// algorithm trains a dense master, which is drawn before there is a mask.
   static FanIn nonzeros() { return kNonzeros; }
 
   bool counts_nonzeros() const { return inputs_ == kNonzeros; }
   bool is_number() const { return inputs_ > 0; }
-  /// For a layer of so many inputs to one output (Fans::in), all of them there. *Errors:*
+  /// For a layer with this many inputs per output (Fans::in), all of them present. *Errors:*
   /// ConfigError below 0.
   int64_t inputs(int64_t in_features) const;
 
@@ -89,9 +89,9 @@ class FanIn {
   int64_t inputs_;
 };
 
-/// Connections of one output and of one input of a weight, as PyTorch counts them: of a matrix
-/// [out, in] these are in and out; of a convolution's [out, in / groups, kh, kw] in / groups · kh ·
-/// kw and out · kh · kw.
+/// Connections of one output and of one input of a weight, as PyTorch counts them: for a matrix
+/// [out, in] these are in and out; for a convolution's [out, in / groups, kh, kw] in / groups · kh
+/// · kw and out · kh · kw.
 struct Fans {
   int64_t in = 0, out = 0;
 };
@@ -100,13 +100,13 @@ Fans fans_of(const Shape& weight);
 
 /// The initializer of a weight [fan_out, fan_in], or of one with these fans.
 Initializer make_initializer(const WeightDraw& init, int64_t fan_in, int64_t fan_out);
-/// The initializer of a weight that counts the nonzeros of each row for fan_in and, where `init`
-/// asks for fan_out, of each column for it, or of each input channel at all taps; all are there
-/// while the weight is dense.
+/// The initializer of a weight that uses the nonzeros of each row as fan_in and, if `init` needs
+/// fan_out, the nonzeros of each column, or of each input channel at all taps; while the weight is
+/// dense, all positions count.
 Initializer make_initializer_for_nonzeros(const WeightDraw& init, int64_t fan_in, int64_t fan_out);
 
 /// The value of `key`: default, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal or
-/// zeros, or a map {type: normal | truncated_normal, std}; `default` when it is absent. *Errors:*
+/// zeros, or a map {type: normal | truncated_normal, std}; `default` if it is absent. *Errors:*
 /// ConfigError with the nearest name, and on a std below 0.
 WeightDraw read_weight_init(const Config& options, std::string_view key);
 /// The value of `key`: all, nonzeros or a number of inputs (0: all); `all` when it is absent.

@@ -257,7 +257,7 @@ std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters
     names.push_back(name);
     if (std::ranges::find(saved, name) == saved.end()) {
       lines.push_back(state.contains(name)
-                          ? "'" + name + "' holds no floating-point numbers in the checkpoint"
+                          ? "'" + name + "' is not a floating-point array in the checkpoint"
                           : "'" + name + "' " + parameter->shape().to_string() +
                                 " is in the model only");
       continue;
@@ -270,7 +270,7 @@ std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters
                found.layout().pattern_shape().is_structured()) {
       lines.push_back("'" + name + "', a convolution's weight, is in layout '" +
                       std::string(found.layout().name()) +
-                      "' in the checkpoint, which holds weights of linear layers");
+                      "' in the checkpoint; that layout is only for weights of linear layers");
     }
   }
   for (const std::string& name : saved) {
@@ -341,7 +341,8 @@ void Module::load_state_dict(const StateDict& state) {
   std::vector<std::string> lines = differences(all, state);
   std::ranges::move(buffer_differences(state), std::back_inserter(lines));
   if (!lines.empty()) {
-    throw CheckpointError("the checkpoint is of another model: " + join_foreign(lines, "; "));
+    throw CheckpointError("the checkpoint belongs to a different model: " +
+                          join_foreign(lines, "; "));
   }
   for (const ParameterPtr& parameter : all) {
     const SavedParameter saved(state, parameter->name());

@@ -20,7 +20,7 @@
 namespace lacuna {
 
 /// Base of layers and models. A subclass registers its parameters and children in its constructor
-/// and overrides `forward`. Modules live where they are made: they are neither copied nor moved.
+/// and overrides `forward`. Modules are neither copied nor moved.
 class Module {
  public:
   Module() = default;
@@ -32,7 +32,7 @@ class Module {
   /// the batch.
   Variable operator()(const Variable& input) { return (*this)(std::span(&input, 1)); }
   /// The same for a module of several inputs; input transforms apply to each. *Errors:* ShapeError
-  /// with the module and their number when it takes another.
+  /// with the module and the number of inputs if that number is wrong.
   Variable operator()(std::span<const Variable> inputs);
 
   /// The same for the shards of a batch (nn/sharded_batch.h), each by itself: one input and one
@@ -46,16 +46,16 @@ class Module {
   /// Shape of one example's output for one example's input, without the batch dimension.
   /// *Errors:* ShapeError that names the module and both shapes.
   virtual Shape output_shape(const Shape& input) const { return input; }
-  /// Shapes of one example that the children are given, in their order, where this module is given
-  /// `input`; nothing if it does not know them, so that a walk over the model has none below it.
+  /// Shapes of one example of the children's inputs, in order, for this module's `input`; nothing
+  /// if it does not know them: a walk over the model then has no shapes below it.
   virtual std::optional<std::vector<Shape>> child_inputs(const Shape& input) const;
   /// How often each element of the module's own parameter "weight" is multiplied for one example of
-  /// that shape: 0 for a module that multiplies by none.
+  /// that shape; 0 if the module does not multiply by a weight.
   virtual int64_t uses_per_weight(const Shape& /*example*/) const { return 0; }
-  /// What a table of the model prints next to its type, such as "shortcut: identity".
+  /// Text that a table of the model prints next to its type, such as "shortcut: identity".
   virtual std::string description() const { return {}; }
   /// Whether it joins branches that begin with the same input. Such a group adds no level to paths:
-  /// its children's names follow the path that it stands in.
+  /// its children's names follow the path of its parent.
   virtual bool joins_branches() const { return false; }
 
   /// Full dotted path from the outermost module ("" for itself).
@@ -66,22 +66,22 @@ class Module {
   /// The parameter of that name. *Errors:* StateError with the nearest name.
   ParameterPtr parameter(std::string_view name) const;
   /// Arrays below that are not trained (running statistics), by full dotted name, in the order they
-  /// were registered; the names are distinct from parameters'. They may be assigned, in the shape
-  /// they have. *Lifetime:* the module's.
+  /// were registered; the names are distinct from parameters'. They may be assigned, in the same
+  /// shape. *Lifetime:* the module's.
   std::vector<std::pair<std::string, Tensor*>> buffers();
   /// This module and all below, depth first.
   std::vector<Module*> modules();
   /// Direct children by their own names.
   std::vector<std::pair<std::string, Module*>> children() const;
-  /// Its parameters without those below, by their own names.
+  /// Its own parameters, without those below, by their own names.
   const std::vector<std::pair<std::string, ParameterPtr>>& own_parameters() const {
     return parameters_;
   }
 
-  /// Redraws all values: a pure function of the seed and the parameters' names. Without it the
-  /// seed is 0. Buffers get back what they were registered with.
+  /// Redraws all values: a pure function of the seed and the parameters' names. Without it the seed
+  /// is 0. Buffers get back their initial values.
   void initialize(uint64_t seed);
-  /// Keeps all parameters below dense, whatever sparsity algorithms match.
+  /// Keeps all parameters below dense, even if a sparsity algorithm matches them.
   void set_requires_dense(bool dense);
 
   /// Freezes all parameters below (false), or has them trained (true): `Parameter::trainable`.
@@ -89,9 +89,9 @@ class Module {
   /// Freezes the parameters below whose full names match one of the globs. *Errors:* ConfigError
   /// that names a glob that matches none, and the nearest name.
   void freeze(const std::vector<std::string>& globs);
-  /// False where `set_trainable` has frozen this module, or all parameters of its own are frozen,
-  /// of which it has some. For layers that learn more than parameters: running statistics stay what
-  /// they are, in training too, where this is false.
+  /// False if `set_trainable` has frozen this module, or if it has parameters of its own and all
+  /// are frozen. For layers that learn more than parameters: if this is false, running statistics
+  /// do not change, even in training.
   bool trainable() const;
 
   /// Training mode (the default) and evaluation mode; dropout differs between them.
@@ -110,8 +110,8 @@ class Module {
     return forward_pre_hooks_.add(std::move(hook));
   }
 
-  /// Applied to what every later forward of this module is given, and to what it gives, in the
-  /// order they were registered.
+  /// Applied to the input and to the output of every later forward of this module, in the order of
+  /// registration.
   using Transform = std::function<Variable(const Variable&)>;
   void register_input_transform(Transform transform) {
     input_transforms_.push_back(std::move(transform));
@@ -126,16 +126,16 @@ class Module {
   /// ("<path>/<name>"), and other state of modules ("<path>/<key>").
   StateDict state_dict() const;
   /// Each parameter gets the layout it was saved in. *Errors:* CheckpointError, before anything is
-  /// changed, that lists what is missing, unexpected or of another shape, parameters and buffers,
-  /// or reports what is wrong with a parameter.
+  /// changed, that lists missing and unexpected parameters and buffers and those with other shapes,
+  /// or reports the problem of a parameter.
   void load_state_dict(const StateDict& state);
 
  protected:
   virtual Variable forward(const Variable& input) = 0;
-  /// For a module that takes several inputs, or any number. The default demands one.
+  /// For a module with several inputs, or any number. The default requires one.
   virtual Variable forward_all(std::span<const Variable> inputs);
-  /// For a module whose children are to run in lock step, or whose shards have to do with each
-  /// other. The default calls `forward_all` for one shard after the other.
+  /// For a module whose children must run in lock step, or whose shards depend on each other. The
+  /// default calls `forward_all` for one shard after the other.
   virtual std::vector<Variable> forward_in_shards(std::span<const Variable> inputs);
   /// State in addition to parameters and buffers (a counter of random draws).
   virtual StateDict extra_state() const { return {}; }
@@ -143,17 +143,16 @@ class Module {
   /// Called by `initialize` on every module.
   virtual void reset_random(uint64_t /*seed*/) {}
 
-  /// With an empty name the parameter is called as the module itself, which has no children then:
-  /// "cls_token", a bare parameter of the model around it.
+  /// With an empty name, the parameter has the name of the module, which then has no children:
+  /// "cls_token" is such a bare parameter.
   ParameterPtr register_parameter(std::string name, ParameterPtr parameter);
-  /// An array that is saved and loaded but not trained. What it returns is the buffer itself, which
-  /// the module assigns or writes, in this shape. *Lifetime:* the module's. *Errors:* StateError
-  /// when the name is empty, contains '.' or '/', or is taken.
+  /// An array that is saved and loaded but not trained. Returns the buffer itself, which the module
+  /// assigns or writes, in this shape. *Lifetime:* the module's. *Errors:* StateError when the name
+  /// is empty, contains '.' or '/', or is taken.
   Tensor& register_buffer(std::string name, const Tensor& initial);
-  /// The name may have dots, as in "attn.c_attn". *Errors:* StateError when it is taken, or begins
-  /// or ends with a dot, or has two in a row or a slash; or when a path below the child, in the
-  /// model as far as it is put together, is that of another module or parameter, or leads through a
-  /// parameter.
+  /// The name may have dots, as in "attn.c_attn". *Errors:* StateError if it is taken, begins or
+  /// ends with a dot, or contains two dots in a row or a slash; or if a path below the child is
+  /// already that of another module or parameter of the model, or leads through a parameter.
   Module& register_module(std::string name, std::unique_ptr<Module> child);
 
  private:
@@ -168,10 +167,10 @@ class Module {
   void set_training(bool training);
 
   std::string path_;
-  std::string scope_;         // what the children's names follow
+  std::string scope_;         // prefix of the children's names
   Module* parent_ = nullptr;  // the module that owns this one
   std::vector<std::pair<std::string, ParameterPtr>> parameters_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;  // each stays where it is
+  std::vector<std::unique_ptr<Buffer>> buffers_;  // addresses do not change
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
   HookList<Module&> forward_pre_hooks_;
   std::vector<Transform> input_transforms_, output_transforms_;

@@ -33,10 +33,10 @@ const IndexTensor* named_input(const Module& layer, const std::string& name,
   if (found != nullptr || innermost == nullptr || name == usual) return found;
   std::vector<std::string> names;
   for (const auto& [there, tensor] : *innermost) names.push_back(there);
-  throw DataError(fmt::format(
-      "layer '{}' ({}): the batch has no '{}'; it has {}{}", layer.path(), layer.type(), name,
-      names.empty() ? "no integers beside its inputs" : join(names, ", "),
-      innermost->contains(usual) ? "" : fmt::format(", and '{}' may be left out", usual)));
+  throw DataError(
+      fmt::format("layer '{}' ({}): the batch has no '{}'; it has {}{}", layer.path(), layer.type(),
+                  name, names.empty() ? "only its inputs" : join(names, ", "),
+                  innermost->contains(usual) ? "" : fmt::format(", and '{}' is optional", usual)));
 }
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// NamedInputs: the integers of a batch in addition to its tokens, where modules find them.
+// NamedInputs: gives modules the integers of a batch that accompany its tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ class Module;
 inline constexpr const char* kInputIds = "input_ids";
 inline constexpr const char* kAttentionMask = "attention_mask";
 inline constexpr const char* kTokenTypes = "token_type_ids";
-/// The places of the tokens that are to be predicted, if no other outputs are needed: [n],
-/// of a batch's tokens one example after the other, ascending.
+/// The positions of the tokens to predict, if no other outputs are needed: [n], ascending, among a
+/// batch's tokens, one example after the other.
 inline constexpr const char* kLabelledTokens = "labelled_tokens";
 
-/// While it lives, modules that run in this thread find these tensors by name: the mask of a batch,
-/// the types of its tokens. The innermost scope counts alone; its end restores the one around it.
+/// While it exists, modules that run in this thread find these tensors by name: the mask of a
+/// batch, the types of its tokens. Only the innermost scope counts; its end restores the outer one.
 class NamedInputs {
  public:
   /// *Lifetime:* `tensors` outlives the scope.
@@ -33,16 +33,17 @@ class NamedInputs {
   const NamedTensors* saved_;
 };
 
-/// Integers of a batch that a layer asks for.
+/// Integers of a batch that a layer needs.
 struct RequestedInput {
   std::string name;            ///< empty: none
-  std::string usual;           ///< what a batch may be without; any other name must be in it
-  bool is_needed = true;       ///< false where the layer gives the same without them
+  std::string usual;           ///< the name that a batch may lack; any other name must be in it
+  bool is_needed = true;       ///< false if the layer's result is the same without them
   int64_t below = 0;           ///< the integers are below it; 0: any
   std::string below_key = {};  ///< the layer's key for that bound
 };
 
-/// A second base of layers that ask for integers of a batch, so that the data is held against them.
+/// An additional base class of layers that need integers of a batch, so that the data can be
+/// checked.
 class NamedInputUser {
  public:
   virtual ~NamedInputUser() = default;
@@ -53,9 +54,9 @@ class NamedInputUser {
 /// *Lifetime:* the scope's.
 const IndexTensor* named_input(std::string_view name);
 
-/// The same for a layer whose key names its input; null for an empty name. A batch may be without
-/// the `usual` one, and any other name must be in it, where a scope has a batch at all. *Errors:*
-/// DataError with the names that the batch has.
+/// The same for a layer whose key names its input; null for an empty name. A batch may lack the
+/// `usual` one; any other name must be in it, if there is a scope. *Errors:* DataError with the
+/// names that the batch has.
 const IndexTensor* named_input(const Module& layer, const std::string& name,
                                std::string_view usual);
 

@@ -1,5 +1,5 @@
-// OnnxGraph: a graph of ONNX operators (opset 13) while it is written down, without protobuf; and
-// what a layer is written by.
+// OnnxGraph: a graph of ONNX operators (opset 13) under construction, without protobuf, and the
+// functions that write layers.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct OnnxNode {
   std::vector<OnnxAttribute> attributes;
 };
 
-/// What goes into a graph or comes out of it.
+/// An input or output of a graph.
 struct OnnxValue {
   std::string name;
   bool is_integer = false;                               ///< int64, else float
@@ -48,32 +48,32 @@ struct OnnxValue {
 /// Element types by their numbers in onnx.proto.
 enum class OnnxType : int64_t { Float = 1, Int64 = 7, Bool = 9 };
 
-/// Nodes in the order in which they run, and what they refer to. Names are unique: those of nodes
-/// and their outputs begin with the path of the layer that is being written.
+/// Nodes in the order in which they run, and the values they refer to. Names are unique: those of
+/// nodes and their outputs begin with the path of the current layer.
 class OnnxGraph {
  public:
   using Names = std::vector<std::string>;
   using Attributes = std::vector<OnnxAttribute>;
 
-  /// What later nodes are called after.
+  /// The prefix of the names of later nodes.
   void begin_layer(std::string path) { layer_ = std::move(path); }
 
   /// Adds a node with one output. *Returns* the output's name.
   std::string add(const std::string& type, Names inputs, Attributes attributes = {});
-  /// Adds a node with so many outputs.
+  /// Adds a node with this many outputs.
   Names add_with_outputs(const std::string& type, Names inputs, int outputs,
                          Attributes attributes = {});
 
   /// A parameter's values with zeros where it is masked, once for each parameter, under its name.
   std::string parameter(const Parameter& parameter);
-  /// An array of floats in a shape of its own.
+  /// An array of floats with a shape.
   std::string floats(const std::string& what, const Tensor& values);
   std::string scalar(float value);
   std::string integers(std::vector<int64_t> values);
   /// An int64 without dimensions.
   std::string integer(int64_t value);
 
-  // What several layers are written with.
+  // Helpers for several layers.
   std::string reshape(const std::string& x, std::vector<int64_t> dims);
   std::string transpose(const std::string& x, std::vector<int64_t> permutation);
   std::string unsqueeze(const std::string& x, std::vector<int64_t> axes);
@@ -86,7 +86,7 @@ class OnnxGraph {
 
   void add_input(OnnxValue input) { inputs_.push_back(std::move(input)); }
   void add_output(OnnxValue output) { outputs_.push_back(std::move(output)); }
-  /// Gives a value a name of its own, as the graph's output.
+  /// Gives a value this name, as the graph's output.
   void name_output(const std::string& value, const std::string& name);
   bool has_input(std::string_view name) const;
 
@@ -108,17 +108,17 @@ class OnnxGraph {
   std::vector<OnnxValue> inputs_, outputs_;
 };
 
-/// Writes a layer that is given the value `input`, of examples of that shape. *Returns* the value
-/// that it gives.
+/// Writes a layer with the input value `input`, of examples of that shape. *Returns* its output
+/// value.
 using OnnxForm = std::function<std::string(OnnxGraph& graph, const Module& layer,
                                            const std::string& input, const Shape& example)>;
 
 /// One operator without attributes.
 OnnxForm onnx_operator(std::string type);
-/// For layers that change nothing when a model is used.
+/// For layers that have no effect in inference.
 OnnxForm onnx_identity();
 
-/// *Errors:* Error that names the layer, its type and what ONNX lacks.
+/// *Errors:* Error with the layer, its type and what ONNX lacks.
 [[noreturn]] void refuse_onnx(const Module& layer, const std::string& why);
 
 /// The form of one class of layers. *Errors:* Error for a layer of another class.
@@ -133,7 +133,7 @@ OnnxForm onnx_form(std::string (*write)(OnnxGraph&, const Layer&, const std::str
   };
 }
 
-/// A layer's own parameter of that name; null where it has none.
+/// A layer's own parameter of that name; null if it has none.
 ParameterPtr own_parameter(const Module& layer, std::string_view name);
 
 }  // namespace lacuna

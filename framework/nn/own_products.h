@@ -7,13 +7,13 @@
 
 namespace lacuna {
 
-/// A second base of such modules, so that their cost is counted next to the products with
-/// weights.
+/// An additional base class of such modules, so that their cost is counted in addition to the
+/// products with weights.
 class OwnProducts {
  public:
   virtual ~OwnProducts() = default;
   /// Floating-point operations of a forward pass of one example of this shape: two for each
-  /// multiplication with its addition.
+  /// multiply-add.
   virtual int64_t product_flops(const Shape& input) const = 0;
 };
 

@@ -43,9 +43,8 @@ void require_no_clash(Module& model, Module& child) {
     added[path] |= is_parameter;  // a bare parameter has its module's path
   });
   const auto refuse = [](const std::string& what, const std::string& with) {
-    throw StateError(
-        "the path of " + what + " is that of " + with +
-        " of the same model, or leads through it; give one of the layers another name");
+    throw StateError("the path of " + what + " is that of " + with +
+                     " of the same model, or runs through it; give one of the layers another name");
   };
   for_each_path(model, [&](const std::string& path, bool is_parameter) {
     const auto same = added.find(path);

@@ -13,7 +13,7 @@
 
 namespace lacuna {
 
-/// A chain of modules, each fed the output of the one before.
+/// A chain of modules, each of which receives the output of the one before.
 class Sequential final : public Module {
  public:
   struct Options {

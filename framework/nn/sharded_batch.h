@@ -1,4 +1,4 @@
-// ShardedBatch: a batch that modules are given shard by shard, layer after layer.
+// ShardedBatch: a batch that modules process shard by shard, layer after layer.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ enum class NormScope {
   Process,  ///< those of this process
 };
 
-/// While it lives, `Module::forward_shards` runs these shards in this thread. The innermost counts.
+/// While it exists, `Module::forward_shards` runs these shards in this thread. Only the innermost
+/// one counts.
 class ShardedBatch {
  public:
-  /// `peers`: the processes that have the batch's other shards; null: these are all there are.
+  /// `peers`: the processes that have the batch's other shards; null: there are no others.
   /// *Lifetime:* peers and the shards' named tensors outlive this, and the backward pass.
   ShardedBatch(std::vector<BatchShard> shards, ShardPeers* peers,
                NormScope norms = NormScope::Batch);
@@ -37,7 +38,7 @@ class ShardedBatch {
   const std::vector<BatchShard>& shards() const { return shards_; }
   ShardPeers* peers() const { return peers_; }
   NormScope norms() const { return norms_; }
-  /// Another number for each sharded batch of the process.
+  /// A number that differs between the sharded batches of the process.
   int64_t number() const { return number_; }
 
  private:
@@ -48,14 +49,14 @@ class ShardedBatch {
   const ShardedBatch* saved_;
 };
 
-/// The batch whose shards run in this thread; null where none does.
+/// The batch whose shards run in this thread; null if there is none.
 const ShardedBatch* sharded_batch();
-/// Of the batch's examples, the first of the shard in whose name this thread computes; 0 outside of
-/// shards. What is drawn at random for an example is drawn by its place in the batch.
+/// The index in the batch of the first example of the current shard; 0 outside of shards. Random
+/// draws for an example depend on its position in the batch.
 int64_t first_example();
 
-/// Calls `compute` with the place of each shard of the batch among those of this process, in the
-/// name of the shard, its named inputs at hand. *Requires* a sharded batch.
+/// Calls `compute` for each shard of the batch, with its position among those of this process, in
+/// the scope of the shard and of its named inputs. *Requires* a sharded batch.
 void for_each_shard(const std::function<void(size_t shard)>& compute);
 
 /// Numbers of a module's random draws: one after the other, and the same for all shards of a batch.
@@ -63,14 +64,14 @@ class DrawCounter {
  public:
   /// The number of this forward call.
   int64_t next();
-  /// Numbers given so far, which is what a checkpoint holds.
+  /// Numbers returned so far; a checkpoint stores this.
   int64_t count() const { return count_; }
   void set(int64_t count);
 
  private:
   int64_t count_ = 0;
-  int64_t batch_ = -1, shard_ = -1;  // that the last call was of
-  int64_t begin_ = 0;                // the first number of that batch
+  int64_t batch_ = -1, shard_ = -1;  // of the last call
+  int64_t begin_ = 0;                // first number of that batch
   int64_t calls_ = 0;                // of that shard
 };
 

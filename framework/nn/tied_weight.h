@@ -5,8 +5,8 @@
 
 namespace lacuna {
 
-/// A second base of such modules. The parameter is the other module's: it is named, initialized,
-/// saved, counted and given to the optimizer there, once; its gradients add up.
+/// An additional base class of such modules. The parameter belongs to the other module: it is
+/// named, initialized, saved, counted and given to the optimizer there, once; its gradients add up.
 class TiedWeight {
  public:
   virtual ~TiedWeight() = default;

@@ -1,4 +1,5 @@
-// TiledOutput: a second base of layers whose outputs are classes in several weights, tile by tile.
+// TiledOutput: an additional base class of layers whose outputs are classes in several weights,
+// tile by tile.
 #pragma once
 
 #include <vector>
@@ -7,8 +8,8 @@
 
 namespace lacuna {
 
-/// A layer of very many outputs that is meant to be sparse: the default filter of a configuration
-/// takes its weights, although they are those of the output layer.
+/// A layer with very many outputs that is meant to be sparse: the default filter of a configuration
+/// includes its weights, although it is the output layer.
 class TiledOutput {
  public:
   virtual ~TiledOutput() = default;

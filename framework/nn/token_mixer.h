@@ -1,13 +1,14 @@
-// TokenMixer: the interface of a module in which tokens see each other.
+// TokenMixer: the interface of a module in which tokens affect each other.
 #pragma once
 
 namespace lacuna {
 
-/// A second base of such modules, so that a model is held against what the data's labels tell.
+/// An additional base class of such modules, so that a model can be checked against the data's
+/// labels.
 class TokenMixer {
  public:
   virtual ~TokenMixer() = default;
-  /// Whether a token sees itself and those before it alone.
+  /// Whether a token sees only itself and the tokens before it.
   virtual bool is_causal() const = 0;
 };
 

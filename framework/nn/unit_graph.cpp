@@ -57,8 +57,7 @@ UnitGraph::Units UnitGraph::along(const Module& layer, const UnitAxis& input, co
   if (input.dim == dim && static_cast<int64_t>(input.units.size()) == example[dim]) {
     return input.units;
   }
-  const std::string why =
-      unit_reason(layer, "works along another dimension than that of the units");
+  const std::string why = unit_reason(layer, "works along a different dimension than the units");
   fix(input.units, why);
   return make_fixed(example[dim], why);
 }

@@ -14,14 +14,14 @@
 
 namespace lacuna {
 
-/// One dimension of what a layer is given or gives: the unit that each index belongs to.
+/// One dimension of a layer's input or output: the unit that each index belongs to.
 struct UnitAxis {
   int dim = 0;                      ///< of an example's shape
   std::vector<int32_t> units = {};  ///< one for each index
 };
 
-/// Units as they are found by a walk over a model's layers. A layer makes units for its outputs,
-/// unites those that depend on each other, and says which of its parameters' indices are theirs.
+/// Units, found by a walk over a model's layers. A layer makes units for its outputs, unites those
+/// that depend on each other, and states which indices of its parameters belong to them.
 class UnitGraph {
  public:
   using Units = std::vector<int32_t>;
@@ -30,7 +30,7 @@ class UnitGraph {
   struct Slice {
     ParameterPtr parameter;
     int dim = 0;
-    bool is_input = false;  ///< what the layer multiplies with, else what it gives
+    bool is_input = false;  ///< units of the layer's input, else of its output
     Units units;            ///< one for each index
   };
   /// A buffer with one element for each unit, under its full name.
@@ -41,7 +41,7 @@ class UnitGraph {
   /// A key of a layer's configuration that counts units.
   struct Size {
     std::string path, key;
-    bool is_required = false;  ///< it is written where it is not there, too
+    bool is_required = false;  ///< it is written even if it is absent
     Units units;
   };
   /// The units that a layer made.
@@ -50,7 +50,7 @@ class UnitGraph {
     Units units;
   };
 
-  /// New units for what a layer gives.
+  /// New units for a layer's output.
   Units make(const Module& layer, int64_t count);
   /// New units that cannot be removed.
   Units make_fixed(int64_t count, const std::string& why);
@@ -59,17 +59,16 @@ class UnitGraph {
   /// a[i] and b[i] are removed together. *Requires* equal sizes.
   void unite(const Units& a, const Units& b);
 
-  /// The units of a dimension of what a layer is given. Where units lie along another dimension
-  /// they are fixed, and the layer gets fixed ones.
+  /// The units of a dimension of a layer's input. Units along another dimension become fixed, and
+  /// the layer gets fixed ones.
   Units along(const Module& layer, const UnitAxis& input, const Shape& example, int dim);
 
-  /// A dimension of a parameter belongs to what the layer gives, or to what it is given. A
-  /// parameter that is null is passed over; the same dimension of one, given again (a tied weight),
-  /// unites units.
+  /// A dimension of a parameter belongs to the layer's output, or to its input. A null parameter is
+  /// ignored; giving the same dimension again (a tied weight) unites units.
   void gives(const ParameterPtr& parameter, int dim, const Units& units);
   void takes(const ParameterPtr& parameter, int dim, const Units& units);
   void add_buffer(const Module& layer, std::string_view name, const Units& units);
-  /// The layer's key counts these. `counts` is written where the key is there, `sets` always.
+  /// The layer's key counts these. `counts` is written if the key exists, `sets` always.
   void counts(const Module& layer, std::string key, const Units& units);
   void sets(const Module& layer, std::string key, const Units& units);
 
@@ -78,9 +77,9 @@ class UnitGraph {
   const std::vector<Size>& sizes() const { return sizes_; }
   const std::vector<Made>& made() const { return made_; }
   int64_t count() const { return static_cast<int64_t>(parent_.size()); }
-  /// The same number for all that were united.
+  /// The same number for all units that were united.
   int32_t root(int32_t unit) const;
-  /// Why a unit cannot be removed; empty where it can.
+  /// Why a unit cannot be removed; empty if it can.
   const std::string& why_fixed(int32_t unit) const { return why_[static_cast<size_t>(root(unit))]; }
 
  private:
@@ -95,16 +94,16 @@ class UnitGraph {
   std::vector<Made> made_;
 };
 
-/// Follows units through a layer that is given `input`, of examples of that shape. *Returns* those
-/// of what it gives.
+/// Follows units through a layer with the input `input`, of examples of that shape. *Returns* the
+/// units of its output.
 using UnitForm = std::function<UnitAxis(UnitGraph& graph, const Module& layer,
                                         const UnitAxis& input, const Shape& example)>;
 
-/// For layers that treat each channel, or each feature, by itself and keep their order.
+/// For layers that treat each channel, or each feature, independently and keep their order.
 UnitForm units_kept();
-/// The same for layers whose units are the last dimension of what they are given and give.
+/// The same for layers whose units are the last dimension of input and output.
 UnitForm units_of_features();
-/// For layers that mix all units in a way that a removed one would change. `why` completes
+/// For layers that mix all units, so that removing one would change the others. `why` completes
 /// "layer 'ln' (layer_norm) …".
 UnitForm units_fixed(std::string why);
 
@@ -118,7 +117,7 @@ UnitForm unit_form(UnitAxis (*follow)(UnitGraph&, const Layer&, const UnitAxis&,
                   const Shape& example) {
     const auto* layer = dynamic_cast<const Layer*>(&module);
     if (layer != nullptr) return follow(graph, *layer, input, example);
-    return units_fixed("is of a class that is not known")(graph, module, input, example);
+    return units_fixed("has an unknown class")(graph, module, input, example);
   };
 }
 

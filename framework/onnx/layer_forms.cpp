@@ -71,13 +71,13 @@ std::string write_layer(OnnxGraph& graph, const Module& layer, const std::string
                         const Shape& example) {
   if (layer.has_input_transforms() || layer.has_output_transforms()) {
     refuse_onnx(layer,
-                "what goes in or comes out is sparsified, for which ONNX has no operator; "
-                "export a model without `sparsifiers` of activations");
+                "its inputs or outputs are sparsified, and ONNX has no operator for this; export a "
+                "model without `sparsifiers` of activations");
   }
   const OnnxForm form = form_of(layer);
   if (form == nullptr) {
     refuse_onnx(layer,
-                "its type has no form in ONNX; put the model together of layers that have one, or "
+                "its type cannot be expressed in ONNX; build the model from other layers, or "
                 "export its weights with --format safetensors");
   }
   graph.begin_layer(layer.path());

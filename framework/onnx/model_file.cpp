@@ -155,10 +155,10 @@ void check(onnx::ModelProto model, OnnxValues values) {
     onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
                                        {kChecksTypes, kStrict, kPropagatesData});
   } catch (const std::exception& error) {
-    throw Error(fmt::format(
-        "the ONNX checker refuses the exported model, which is a fault of lacuna's: {}; "
-        "--format safetensors exports its weights all the same",
-        error.what()));
+    throw Error(
+        fmt::format("the ONNX checker rejects the exported model, which is a bug in lacuna: {}; "
+                    "--format safetensors still exports its weights",
+                    error.what()));
   }
 }
 

@@ -13,7 +13,7 @@ namespace lacuna {
 
 class Parameter;
 
-/// left += right, element by element. *Shapes:* any, the same of both.
+/// left += right, element by element. *Shapes:* any, equal.
 struct JoinTensors {
   void operator()(Tensor& left, Tensor&& right) const;
 };
@@ -28,7 +28,7 @@ class GradientCollector {
   virtual ~GradientCollector();
   /// Takes a gradient of the shard, aligned to the parameter's pattern. Called in backward.
   virtual void add(Parameter& parameter, int64_t shard, Tensor gradient) = 0;
-  /// The same of a gradient by rows.
+  /// The same for a gradient by rows.
   virtual void add_rows(Parameter& parameter, int64_t shard, RowGradient gradient) = 0;
   /// The number of the batch whose shards come next, and whether other processes have shards of it.
   virtual int64_t batch() const = 0;

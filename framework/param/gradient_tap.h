@@ -8,7 +8,7 @@ namespace lacuna {
 /// The destination of a parameter's gradients while a tap is installed.
 enum class GradientRoute {
   Both,     ///< to the tap, and to the parameter as usual
-  TapOnly,  ///< to the tap: the parameter collects none, and who installed it hands the optimizer
+  TapOnly,  ///< to the tap: the parameter gets none, and the owner of the tap gives the optimizer
             ///< one
 };
 

@@ -18,13 +18,13 @@ struct Initializer {
     Normal,
     TruncatedNormal  ///< Normal within 2 spreads of the center; its deviation is 0.88 spread
   };
-  /// The connections of a weight [outputs, inputs] for which `spread` was computed, and of which a
-  /// pattern leaves a part: each value's spread then grows by √(all / remaining).
+  /// The connections of a weight [outputs, inputs] for which `spread` was computed. If a pattern
+  /// leaves only a part of them, each value's spread grows by √(all / remaining).
   enum class Fan {
     Fixed,    ///< none: `spread` applies to all values, for any pattern
     In,       ///< the inputs of the value's output: the nonzeros of its row, at all taps
-    InAndOut  ///< these, and the outputs of the value's input: the nonzeros of its column, or, of a
-              ///< convolution, of its input channel at all taps
+    InAndOut  ///< these, and the outputs of the value's input: the nonzeros of its column, or, for
+              ///< a convolution, of its input channel at all taps
   };
 
   Kind kind = Kind::Constant;
@@ -46,9 +46,9 @@ struct Initializer {
   float value(const CounterRng& rng, int64_t index, double gain = 1.0) const;
   /// values[i] = value(rng, i). *Cost:* O(values), on several threads.
   void fill(const CounterRng& rng, std::span<float> values) const;
-  /// values[i] = value(rng, position i), with the gain that `fan` gives, for a parameter whose
-  /// pattern leaves a part. `taps`: those of the parameter (matrix_taps). *Cost:* O(positions);
-  /// with Fan::InAndOut 8 bytes per column.
+  /// values[i] = value(rng, position i), with the gain that `fan` gives, for a parameter with a
+  /// sparse pattern. `taps`: those of the parameter (matrix_taps). *Cost:* O(positions); with
+  /// Fan::InAndOut 8 bytes per column.
   void fill(const CounterRng& rng, const Positions& positions, std::span<float> values,
             int64_t taps = 1) const;
 };

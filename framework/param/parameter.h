@@ -41,7 +41,7 @@ struct ParameterBytes {
   int64_t derived = 0;  ///< copies of the values that the layout or `read_rows` keeps
   int64_t gradient = 0;
   int64_t states = 0;  ///< the optimizer's
-  int64_t index = 0;   ///< of the nonzeros' places
+  int64_t index = 0;   ///< of the nonzeros' positions
   int64_t total() const { return values + derived + gradient + states + index; }
 };
 
@@ -59,13 +59,13 @@ class Parameter final : public GradientSink {
 
   /// Keeps the parameter dense: sparsity algorithms skip it.
   bool requires_dense = false;
-  /// Keeps what `accumulate_rows` adds as a RowGradient, so that a step costs what the rows that a
-  /// batch uses do. Set by the layer that owns it.
+  /// Keeps gradients of `accumulate_rows` as a RowGradient, so that the cost of a step depends only
+  /// on the rows that a batch uses. Set by the layer that owns it.
   bool sparse_gradient = false;
   /// Whether another layer uses it too (nn/tied_weight.h). Set by that layer. The default filter of
-  /// sparsity algorithms passes it over.
+  /// sparsity algorithms skips it.
   bool is_tied = false;
-  /// What uses the parameter; set by the layer that owns it.
+  /// The operations that use the parameter; set by the layer that owns it.
   WeightUse use = WeightUse::Other;
   /// For a convolution's weight: the sizes of its images, if the layer that owns it knows them, for
   /// the choice of a layout. The batch is ignored.
@@ -94,9 +94,8 @@ class Parameter final : public GradientSink {
   void initialize(uint64_t seed);
 
   /// Values of rows of the logical shape, one row after the other. Values that have not been drawn
-  /// yet are computed, and not kept. *Cost:* O(elements). Where not every position is stored, the
-  /// elements are kept in the order of rows: O(stored), again after each change, and 8 bytes an
-  /// element.
+  /// yet are computed, but not stored. *Cost:* O(elements). If not every position is stored, a copy
+  /// in row order is kept: O(stored) after each change, and 8 bytes per element.
   void read_rows(std::span<const int64_t> rows, std::span<float> into) const;
 
   /// The values, aligned to the pattern. The non-const form counts as a change of the values: call
@@ -141,11 +140,11 @@ class Parameter final : public GradientSink {
   ByteArray mask() const;
 
   bool has_gradient() const { return has_gradient_; }
-  /// Of a gradient by rows all rows, at the *cost* of O(numel) where they have not been looked at
-  /// yet; the non-const form gives those up. *Errors:* StateError without a gradient.
+  /// For a gradient by rows, all rows; the first call *costs* O(numel), and the non-const form
+  /// discards the form by rows. *Errors:* StateError without a gradient.
   const Tensor& gradient() const;
   Tensor& mutable_gradient();
-  /// The gradient where it is kept by rows, else null. The non-const form counts as a change of it.
+  /// The gradient if it is kept by rows, else null. The non-const form counts as a change of it.
   const RowGradient* row_gradient() const { return row_gradient_.get(); }
   RowGradient* mutable_row_gradient();
   /// Drops the gradient; its memory is kept for the next one.
@@ -157,9 +156,10 @@ class Parameter final : public GradientSink {
                               const Tensor& x) override;
   /// The gradient of a dense pattern is computed in place, unless a tap needs it.
   void accumulate_computed(const Computation& compute) override;
-  /// Adds a gradient that is zero outside these rows of the logical shape, which ascend: `compute`
-  /// gets theirs, one after the other. *Cost:* with `sparse_gradient` that of the rows used so far,
-  /// unless a tap wants to see all or other gradients are there already; else O(stored).
+  /// Adds a gradient that is zero outside these rows of the logical shape, which must ascend:
+  /// `compute` receives the rows, one after the other. *Cost:* with `sparse_gradient` that of the
+  /// rows used so far, unless a tap needs the whole gradient or there are other gradients already;
+  /// else O(stored).
   void accumulate_rows(std::span<const int64_t> rows, const Computation& compute);
 
   /// From now on the tap receives every gradient in full before the pattern selects from it: for a
@@ -217,10 +217,10 @@ class Parameter final : public GradientSink {
   bool is_as_drawn_ = true;  // the values are the first ones, whether drawn yet or not
   uint64_t version_ = 1;     // of the values
   std::shared_ptr<DerivedValues> derived_ = std::make_shared<DerivedValues>();
-  mutable Tensor gradient_;  // by rows: all rows, once they have been looked at
+  mutable Tensor gradient_;  // by rows: all rows, once they are requested
   bool has_gradient_ = false;
   std::shared_ptr<RowGradient> row_gradient_;               // null: not by rows
-  mutable std::shared_ptr<ElementsByRow> elements_by_row_;  // null: nobody has asked for rows
+  mutable std::shared_ptr<ElementsByRow> elements_by_row_;  // null: no rows were requested
   bool pruned_ = false;
   std::shared_ptr<GradientTap> tap_;
   std::shared_ptr<GradientCollector> collector_;

@@ -1,4 +1,4 @@
-// RowGradient: a gradient that is zero but in a few rows, of which it holds those alone.
+// RowGradient: a gradient that is zero except in a few rows, which are the only ones stored.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace lacuna {
 
 /// The gradient of a table of which a batch has used a few rows.
 struct RowGradient {
-  std::vector<int64_t> rows = {};  ///< ascending, none twice
+  std::vector<int64_t> rows = {};  ///< ascending, without duplicates
   Tensor values = {};              ///< [rows, columns]
 
   int64_t bytes() const {
@@ -19,14 +19,14 @@ struct RowGradient {
   }
   /// These rows of it; zeros where it has none. *Requires* that they ascend. *Cost:* O(both).
   Tensor gathered(std::span<const int64_t> wanted) const;
-  /// Takes values in place of those that it has of these rows, which may be new. *Shapes:* values
-  /// [rows, columns]. *Cost:* O(both).
+  /// Replaces the values of these rows, which may be new. *Shapes:* values [rows, columns]. *Cost:*
+  /// O(both).
   void put(std::vector<int64_t> changed, Tensor changed_values);
   /// All rows of a table of this shape, zeros where it has none. *Cost:* O(numel).
   Tensor to_dense(const Shape& shape) const;
 };
 
-/// left += right, row by row; rows that one of them lacks are the other's.
+/// left += right, row by row; a row that only one of them has is taken from it.
 struct JoinRowGradients {
   void operator()(RowGradient& left, RowGradient&& right) const;
 };

@@ -73,13 +73,13 @@ const T& SavedParameter::entry(const char* key, const char* what) const {
 
 void SavedParameter::read_compressed() {
   indices_ = &entry<std::vector<uint32_t>>("indices", "the columns as uint32");
-  indptr_ = &entry<std::vector<int64_t>>("indptr", "the rows' beginnings as int64");
+  indptr_ = &entry<std::vector<int64_t>>("indptr", "the row offsets as int64");
   values_ = &entry<Tensor>("values", "an array of float32");
   const auto& sizes = entry<std::vector<int64_t>>("shape", "a list of sizes");
   const auto& layout = entry<std::string>("layout", "a layout's name");
   layout_ = find_layout(layout);
   if (layout_ == nullptr) {
-    fail("its layout '" + layout + "' is not known here; " + suggest_name(layout, layout_names()));
+    fail("its layout '" + layout + "' is unknown; " + suggest_name(layout, layout_names()));
   }
   nnz_ = static_cast<int64_t>(indices_->size());
   if (values_->shape() != Shape{nnz_}) {

@@ -41,7 +41,7 @@ int run_export(const ExportCommand& command) {
                   .card = command.card,
                   .kept = command.last ? KeptCheckpoint::Last : KeptCheckpoint::Best});
   if (command.format.empty()) {
-    std::printf("the card of step %lld in %s is now %s; its licence is to be filled in\n",
+    std::printf("wrote the card of step %lld in %s to %s; fill in its licence\n",
                 static_cast<long long>(exported.step), exported.checkpoint.c_str(),
                 command.out.c_str());
     return kDone;

@@ -138,8 +138,8 @@ int run_generate(const GenerateCommand& command) {
   }
   if (is_masked_language_model(config)) {
     throw DataError("'" + path +
-                    "' is of a masked language model, which also sees what follows, so it cannot "
-                    "continue a text; `lacuna predict` fills gaps with it");
+                    "' is a masked language model, which also sees what follows, so it cannot "
+                    "continue a text; use `lacuna predict` to fill gaps");
   }
   if (command.threads) set_num_threads(static_cast<int>(*command.threads));
   std::unique_ptr<Sequential> model;

@@ -117,7 +117,7 @@ int run_help(const CLI::App& app, const std::string& topic, bool is_man) {
 void require_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  const std::string help = " (lacuna --help tells more)";
+  const std::string help = " (lacuna --help shows more)";
   if (argc < 2) throw ConfigError("a command is missing; valid are: " + join(names, ", ") + help);
   const std::string given = argv[1];
   const bool is_option = given == "-h" || given == "--help" || given == "--version";

@@ -187,9 +187,9 @@ int run_predict(const PredictCommand& command) {
   }
   if (output.rank() != 1) {
     throw DataError(
-        fmt::format("'{}' is of a model that gives outputs for each token, of shape {}; "
-                    "`lacuna generate` continues a text by it, and `lacuna eval` with --set "
-                    "data.test=FILE (data.dir=DIR for token files) prints its loss on another one",
+        fmt::format("the model in '{}' returns outputs for each token, of shape {}; use `lacuna "
+                    "generate` to continue a text, or `lacuna eval` with --set data.test=FILE "
+                    "(data.dir=DIR for token files) for its loss on another one",
                     path, output.to_string()));
   }
   const bool has_label_lists = reads_features(*model);

@@ -94,7 +94,7 @@ void require_page_or_nothing(const std::string& path) {
   });
   if (begin.empty() || begin == kPage) return;
   throw ConfigError("--out '" + path +
-                    "' exists and is not a page; give another name or --overwrite");
+                    "' exists and is not a report; give another name or --overwrite");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ int run_sweep(const SweepCommand& command) {
   const SweepResult result = sweep_runs(command);
   if (result.signal != 0) return result.signal == SIGINT ? kInterrupted : kTerminated;
   if (!result.runs.empty()) {
-    fmt::print("{}\nThe runs are in {}, their page is {}\n", result.text, command.run_dir,
+    fmt::print("{}\nThe runs are in {}, the report is {}\n", result.text, command.run_dir,
                result.page);
   }
   return result.failed == 0 ? kDone : kRunError;

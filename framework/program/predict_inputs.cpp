@@ -56,11 +56,10 @@ Examples read_examples(const std::string& given, const Config& data, const Input
             .inputs = std::move(images.pixels)};
   } catch (const DataError& error) {
     throw DataError(std::string(error.what()) +
-                    (path.ends_with(".bin")
-                         ? " (CIFAR's .bin files are for a model that was trained on them; this "
-                           "one was on " +
-                               data.peek("type").text() + ")"
-                         : " (a table's name must end in .csv or .csv.gz)"));
+                    (path.ends_with(".bin") ? " (CIFAR's .bin files need a model that was trained "
+                                              "on them; this one was trained on " +
+                                                  data.peek("type").text() + ")"
+                                            : " (a table's name must end in .csv or .csv.gz)"));
   }
 }
 
@@ -88,10 +87,9 @@ class SentenceWarnings {
   }
   void tell() const {
     if (cut_ > 0) {
-      log_warning(
-          fmt::format("{}: {} of {} examples {} more than {} tokens, and what is beyond is cut off "
-                      "(data.max_length)",
-                      path_, cut_, lines_, cut_ == 1 ? "has" : "have", max_length_));
+      log_warning(fmt::format(
+          "{}: {} of {} examples {} more than {} tokens, and the rest is cut off (data.max_length)",
+          path_, cut_, lines_, cut_ == 1 ? "has" : "have", max_length_));
     }
     if (lines_ > 1 && numbered_ == lines_) {
       log_warning(path_ +
@@ -181,10 +179,9 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
     return read_sentence_file(path, std::move(text), columns, format);
   }
   if (columns.has_header) {
-    log_warning(
-        fmt::format("{}: the first line does not name the column '{}', so that each line is taken "
-                    "for a sentence",
-                    name_of_input(path), columns.texts.front()));
+    log_warning(fmt::format(
+        "{}: the first line does not name the column '{}', so each line is read as a sentence",
+        name_of_input(path), columns.texts.front()));
   }
   return {.dataset = read_sentences(path, std::move(text), format)};
 }

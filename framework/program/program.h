@@ -1,5 +1,4 @@
-// The `lacuna` program as a function, so that a user's executable with algorithms of its own is one
-// too.
+// The `lacuna` program as a function, for users' executables that add their own algorithms.
 #pragma once
 
 namespace lacuna {

@@ -19,10 +19,10 @@ class Spread {
   void span_over(std::span<const float> values, const std::string& weight) {
     for (const float v : values) {
       if (!std::isfinite(v)) {
-        throw DataError(fmt::format(
-            "the inputs of '{}' are NaN or infinite for some calibration examples, so they have no "
-            "range; look at the data, or at the run (lacuna inspect)",
-            weight));
+        throw DataError(
+            fmt::format("the inputs of '{}' are NaN or infinite for some calibration examples, so "
+                        "they have no range; check the data, or the run (lacuna inspect)",
+                        weight));
       }
       low_ = std::min(low_, v);
       high_ = std::max(high_, v);

@@ -14,8 +14,7 @@
 namespace lacuna {
 namespace {
 
-constexpr const char* kNoProduct =
-    "only linear layers and convolutions of images have a product in int8";
+constexpr const char* kNoProduct = "only linear layers and convolutions of images can run in int8";
 
 std::vector<Int8Candidate> product_weights(Module& model) {
   std::map<const Parameter*, AffineLayer*> layers;
@@ -48,7 +47,7 @@ std::string names_of(const std::vector<Int8Candidate>& all) {
   for (const Int8Candidate& candidate : all) {
     if (candidate.layer != nullptr) names.push_back(candidate.weight->name());
   }
-  if (names.empty()) return "the model has no layer whose product can be in int8";
+  if (names.empty()) return "the model has no layer that can run in int8";
   const size_t more = names.size() > 8 ? names.size() - 8 : 0;
   names.resize(names.size() - more);
   return "there are " + join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
@@ -97,7 +96,7 @@ std::string reason_against_int8(const Module& layer) {
   const Conv2d::Options& o = convolution->options();
   if (o.groups != 1) return fmt::format("its convolution has {} groups", o.groups);
   if (o.in_channels % kInt8Group == 0) return "";
-  return fmt::format("its {} input channels are no multiple of {}", o.in_channels, kInt8Group);
+  return fmt::format("its {} input channels are not a multiple of {}", o.in_channels, kInt8Group);
 }
 
 std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions& options) {

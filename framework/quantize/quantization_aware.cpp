@@ -221,7 +221,7 @@ std::vector<KnownGrid> trained_grids(const StateDict& state, const Module& model
     std::vector<float> scales = of_layer.get<Tensor>("scales").to_vector();
     if (static_cast<int64_t>(scales.size()) != parameter->shape()[0]) {
       throw CheckpointError("the grid of '" + parameter->name() +
-                            "' has another number of scales than the weight has outputs");
+                            "' has a different number of scales than the weight has outputs");
     }
     known.push_back(
         known_grid(*parameter, std::move(scales), input_grid_of(of_layer, parameter->name())));

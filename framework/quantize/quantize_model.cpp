@@ -104,7 +104,7 @@ class Quantizer {
     QuantizedLayer layer = known.layer;
     if (static_cast<int64_t>(layer.values.size()) != mask.count() ||
         static_cast<int64_t>(layer.scales.size()) != weight.shape()[0]) {
-      throw StateError("the known int8 values of '" + layer.weight + "' are of another mask");
+      throw StateError("the known int8 values of '" + layer.weight + "' belong to another mask");
     }
     const int64_t columns = matrix_columns(weight.shape());
     std::vector<int8_t> signs(layer.scales.size(), 1);

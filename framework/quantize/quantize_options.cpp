@@ -32,7 +32,7 @@ Config section_of(const Config& section, const char* key) {
 }
 
 void require_eight_bits(const Config& section) {
-  if (section.get<int64_t>("bits", 8) != 8) section.get("bits").fail("8, the only width there is");
+  if (section.get<int64_t>("bits", 8) != 8) section.get("bits").fail("8, the only supported width");
 }
 
 std::vector<std::string> read_filter(const Config& section) {
@@ -48,8 +48,8 @@ std::vector<std::string> read_filter(const Config& section) {
 void read_training(const Config& section, QuantizeOptions& options) {
   if (options.smooth > 0.0) {
     section.get("smooth").error(
-        "qat trains the weights, and smooths none; quantize with gptq and `smooth` first, or leave "
-        "it out");
+        "qat trains the weights and does not smooth; quantize with gptq and `smooth` first, or "
+        "leave it out");
   }
   const auto read = [&](const char* key, double fallback) {
     return require_range(section, key, section.get<double>(key, fallback), 0.0, 1e6);

@@ -50,7 +50,7 @@ std::shared_ptr<const Int8ConvolutionLayer> int8_convolution_of(const QuantizedL
   const Positions positions = positions_of(quantized, *layer.weight());
   const Conv2d::Options& o = layer.options();
   if (o.groups != 1 || o.in_channels % kInt8Group != 0) {
-    refuse_layer(quantized.weight, "the model's convolution has no product in int8");
+    refuse_layer(quantized.weight, "the model's convolution cannot run in int8");
   }
   auto made = std::make_shared<Int8ConvolutionLayer>();
   made->name = quantized.weight;

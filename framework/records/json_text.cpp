@@ -107,7 +107,7 @@ Config find_not_finite(const Config& node) {
 std::string json_text(const Config& report) {
   const Config found = find_not_finite(report);
   if (!found.is_null()) {
-    throw Error("the result '" + found.path() + "' is NaN or infinite, which JSON cannot say");
+    throw Error("the result '" + found.path() + "' is NaN or infinite, which JSON cannot express");
   }
   return report.to_json_indented();
 }

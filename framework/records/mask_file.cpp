@@ -73,7 +73,7 @@ MaskRecord read_tiles(const Hdf5File& file, const std::string& group, MaskRecord
   const auto values = tiles.storage();
   const bool are_fractions =
       std::ranges::all_of(values, [](float value) { return value >= 0.0F && value <= 1.0F; });
-  if (!are_fractions) fail(file.path(), group, "its tiles are no densities");
+  if (!are_fractions) fail(file.path(), group, "its tiles are not densities");
   mask.tile_rows = tile[0], mask.tile_columns = tile[1];
   mask.tiles.assign(values.begin(), values.end());
   mask.nnz = std::accumulate(mask.fan_in.begin(), mask.fan_in.end(), int64_t{0});
@@ -155,7 +155,8 @@ StepMasks read_checkpoint_masks(const std::string& path) {
     if (!file.exists(item + "_mask")) continue;
     const Shape shape = file.shape(item);
     const std::vector<uint8_t> bytes = file.read_bytes(item + "_mask");
-    if (static_cast<int64_t>(bytes.size()) != shape.numel()) fail(path, item, "its mask is short");
+    if (static_cast<int64_t>(bytes.size()) != shape.numel())
+      fail(path, item, "its mask is too short");
     result.masks.push_back(
         mask_of(name, shape, shape.numel(), [&](size_t i) { return bytes[i] != 0; }));
   }

@@ -184,8 +184,8 @@ std::string keys_of(const std::vector<RunData>& runs, const PageContent& content
                         group.runs.size());
   }
   return html +
-         "</div>\n<p class=\"note of-groups\">Lines are means over seeds, bands reach one "
-         "standard deviation to both sides.</p>\n";
+         "</div>\n<p class=\"note of-groups\">Lines are means over seeds; bands are plus and minus "
+         "one standard deviation.</p>\n";
 }
 
 std::string scatter_section(const PageContent& content) {
@@ -297,8 +297,8 @@ std::string render_page(const std::vector<RunData>& runs, const PageOptions& opt
       title + "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n" + uplot_css() + "\n" +
       page_css() + "</style>\n</head>\n<body>\n" + body + "<footer>Written by lacuna " +
       html_text(kVersion) +
-      ". Where scripts run, curves can be zoomed into (drag; double click to go back), and tables "
-      "sorted by a click on a column. The data of this page stands in it as JSON.</footer>\n"
+      ". With scripts enabled, drag to zoom into a curve (double-click to go back), and click a "
+      "column to sort a table. The page contains its data as JSON.</footer>\n"
       "<script type=\"application/json\" id=\"lacuna-report\">" +
       json + "</script>\n<script>\n/*!\n" + uplot_license() + "*/\n" + uplot_js() + "\n" +
       page_js() + "</script>\n</body>\n</html>\n";

@@ -191,7 +191,7 @@ void read_pictures(const std::string& folder, int64_t most_pixels, RunData& run)
   if (read == read_masks_of_checkpoint &&
       std::ranges::any_of(run.layers, [](const LayerData& l) { return !l.pictures.empty(); })) {
     run.remarks.emplace_back(
-        "there is no masks/, so the pictures are those of the checkpoints left");
+        "masks/ is missing, so the pictures show the checkpoints that are left");
   }
 }
 

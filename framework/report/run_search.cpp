@@ -101,9 +101,9 @@ std::string trimmed_path(std::string path) {
 
 // Of a folder without runs.
 std::string why_none(const std::string& path) {
-  if (!is_folder(path)) return "'" + path + "' is a file, and no folder of a run";
+  if (!is_folder(path)) return "'" + path + "' is a file, not a run folder";
   if (is_file(path + "/sweep.yaml")) return "the sweep in '" + path + "' has no run yet";
-  return "'" + path + "' holds no config.yaml of a run, and neither does a folder in it";
+  return "'" + path + "' has no config.yaml of a run, nor does any folder in it";
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ FoundRuns find_runs(const std::vector<std::string>& given) {
     std::vector<std::string> without;
     if (is_folder(folder) && search.look_in(folder, kMostLevels, without)) {
       for (size_t i = 0; i < std::min(without.size(), kMostNamed); ++i) {
-        found.passed_over.push_back("'" + without[i] + "' holds no run, and is passed over");
+        found.passed_over.push_back("'" + without[i] + "' holds no run, and is skipped");
       }
       if (without.size() > kMostNamed) {
         found.passed_over.push_back(fmt::format("{} more folders in '{}' hold no run",
@@ -131,7 +131,7 @@ FoundRuns find_runs(const std::vector<std::string>& given) {
     }
     const std::string reason = why_none(folder);
     if (first_reason.empty()) first_reason = reason;
-    found.passed_over.push_back(reason + "; it is passed over");
+    found.passed_over.push_back(reason + "; it is skipped");
   }
   if (search.folders.empty()) throw DataError(first_reason);
   found.folders = std::move(search.folders);
@@ -141,7 +141,7 @@ FoundRuns find_runs(const std::vector<std::string>& given) {
 void require_run(const std::string& folder) {
   if (!is_folder(folder)) throw DataError("there is no run folder '" + folder + "'");
   if (!is_file(folder + "/config.yaml")) {
-    throw DataError("'" + folder + "' holds no config.yaml of a run");
+    throw DataError("'" + folder + "' has no config.yaml of a run");
   }
 }
 

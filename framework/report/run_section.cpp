@@ -75,8 +75,8 @@ std::string html_pictures(const LayerData& layer, const std::string& prefix) {
   const MaskPicture& last = layer.pictures.back();
   if (last.tile_rows * last.tile_columns == 1) return html;
   return html + fmt::format(
-                    "<p class=\"note\">A pixel is the density of {} × {} positions, the "
-                    "darkest one {:.3g} % in the last picture.</p>\n",
+                    "<p class=\"note\">Each pixel shows the density of {} × {} positions; the "
+                    "darkest is {:.3g} % in the last picture.</p>\n",
                     last.tile_rows, last.tile_columns, 100.0 * last.darkest);
 }
 

@@ -76,9 +76,10 @@ ShrinkOptions ShrinkOptions::from_config(const Config& section) {
   options.method = read_method(section);
   const Config to = section.get("to");
   if (options.method == ShrinkMethod::Dead) {
-    if (!to.is_null()) to.error("method dead removes what is dead, whatever is left; leave it out");
+    if (!to.is_null()) to.error("method dead removes all dead units and no others; leave it out");
   } else {
-    if (to.is_null()) section.error("there is no `to`, which says how much is left: {flops: 0.5}");
+    if (to.is_null())
+      section.error("`to` is missing, which sets how much is left, as in {flops: 0.5}");
     const ShrinkTarget target = read_shrink_target(to);
     options.budget = target.budget;
     options.to = target.left;

@@ -174,8 +174,8 @@ void Structured::fix_unmasked_units() {
 void Structured::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) {
   if (!units_) {
     throw StateError(
-        "structured masks the units of a run's model; it is used by a configuration, with "
-        "train, and not by hand");
+        "structured masks the units of a run's model; it works only in a configuration, with "
+        "train");
   }
   const std::vector<int32_t> removable = removable_units(*units_, units_of_);
   const std::set<int32_t> may_go(removable.begin(), removable.end());
@@ -187,8 +187,8 @@ void Structured::adopt(Module& module, std::vector<ParameterPtr> parameters, Mas
     if (std::ranges::find(parameters, slice.parameter) == parameters.end()) {
       if (!slice.is_input) continue;  // frozen, perhaps
       throw ConfigError("structured: weight '" + slice.parameter->name() +
-                        "' takes units that are to be masked, and is another algorithm's; leave "
-                        "them out by `layers`");
+                        "' reads units to be masked, but belongs to another algorithm; exclude "
+                        "them with `layers`");
     }
     if (std::ranges::find(own, slice.parameter) == own.end()) own.push_back(slice.parameter);
   }
@@ -290,8 +290,8 @@ void Structured::require_budget(double removed) const {
   const double least = search.part(without_all(*units_, blocks));
   if (search.target >= least - 1e-6) return;
   throw ConfigError(fmt::format(
-      "structured: {} of {:.4g} cannot be met: {:.3g} is left where every layer keeps what "
-      "keep_at_least ({:g}) asks for{}{}",
+      "structured: {} of {:.4g} cannot be met: {:.3g} is left if every layer keeps the part "
+      "keep_at_least ({:g}){}{}",
       budget_ ? to_string(*budget_) : "a part of the units", 1.0 - removed, least,
       units_of_.keep_at_least,
       rounding_.multiple == 1
@@ -322,9 +322,10 @@ void Structured::forecast(Forecast& forecast) const {
     const double removed = options().sparsity.sparsity_at(step, made++, Shape{1});
     if (removed == before) continue;
     if (removed < before) {
-      throw ConfigError(fmt::format(
-          "structured: the sparsity falls before the update at step {}; what is masked stays so",
-          step));
+      throw ConfigError(
+          fmt::format("structured: the sparsity falls before the update at step {}, but masked "
+                      "units stay masked",
+                      step));
     }
     before = removed;
     kept = choose(kept, std::vector<double>(kept.size(), 1.0), removed);

@@ -20,12 +20,13 @@ void refuse_other_keys(const Config& entry) {
       given.error(std::string("structured takes no `") + key + "`: " + why);
     }
   };
-  refuse("pattern", "it masks whole units, and what is left of a weight is dense");
-  refuse("distribution", "`shares` says how groups of units share the sparsity");
-  refuse("init_method", "it begins with all units");
-  refuse("drop_fraction", "the sparsity schedule says what is masked");
+  refuse("pattern", "it masks whole units, and the rest of a weight is dense");
+  refuse("distribution", "`shares` sets how groups of units share the sparsity");
+  refuse("init_method", "it starts with all units");
+  refuse("drop_fraction", "the sparsity schedule sets what is masked");
   if (const Config filter = entry.peek("param_filter"); filter.text() != "default") {
-    refuse("param_filter", "a unit goes from all weights that have it; choose layers by `layers`");
+    refuse("param_filter",
+           "a unit is masked in all weights that have it; choose layers by `layers`");
   }
   for (const char* key : {"balance_in_groups", "balance_out_groups"}) {
     refuse(key, "whole units compete, not weights");
@@ -38,13 +39,13 @@ void read_to(const Config& entry, Structured::Options& options) {
   if (to.is_null()) return;
   if (to.is_map() && !to.peek("time").is_null()) {
     to.get("time").error(
-        "training cannot aim at a time, which differs from run to run; give {flops: F} or "
-        "{parameters: F}, or `lacuna shrink RUN --to time=F` afterwards");
+        "training cannot target a time, which varies between runs; give {flops: F} or {parameters: "
+        "F}, or `lacuna shrink RUN --to time=F` afterwards");
   }
   const auto [budget, left] = read_shrink_target(to);
   options.budget = budget;
   if (!entry.has("sparsity")) {
-    throw ConfigError("`to` needs a `sparsity` schedule, which ends at what is removed");
+    throw ConfigError("`to` needs a `sparsity` schedule, which ends at the removed part");
   }
   const Config sparsity = entry.get("sparsity");
   const Config final = sparsity.is_map() ? sparsity.peek("final") : sparsity;
@@ -77,7 +78,7 @@ std::unique_ptr<SparsityAlgorithm> Structured::from_config(const Config& entry, 
   if (options.units.method == ShrinkMethod::Dead) {
     for (const char* key : {"sparsity", "to", "round_to"}) {
       if (!entry.has(key)) continue;
-      entry.get(key).error("criterion dead masks what is dead, whatever is left; leave it out");
+      entry.get(key).error("criterion dead masks all dead units and no others; leave it out");
     }
     return std::make_unique<Structured>(std::move(options));
   }
@@ -85,7 +86,7 @@ std::unique_ptr<SparsityAlgorithm> Structured::from_config(const Config& entry, 
   if (!entry.has("sparsity")) {
     entry.require_all_read();
     entry.error(
-        "structured needs `sparsity`, the part of the units that goes, or `to: {flops: F}`");
+        "structured needs `sparsity`, the part of the units to remove, or `to: {flops: F}`");
   }
   // Runs that began without the key keep any count; new ones are given `auto`.
   if (const Config round_to = entry.get("round_to"); !round_to.is_null()) {

@@ -85,7 +85,7 @@ BpeMerges::BpeMerges(const std::vector<std::string>& lines, int64_t first_line,
                       .merged = id_of(std::string(left) + std::string(right))};
     const auto [before, is_new] = merges_.emplace(pair, merge);
     if (!is_new) {
-      fail(fmt::format("'{}' is there already, in line {}", printable(line),
+      fail(fmt::format("'{}' is already in line {}", printable(line),
                        first_line + before->second.rank));
     }
   }

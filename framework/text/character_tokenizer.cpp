@@ -25,8 +25,7 @@ std::vector<char32_t> single_characters(const std::vector<std::string>& tokens) 
       throw DataError(fmt::format("the token '{}' is not one character", printable(token)));
     }
     if (!characters.empty() && codes.front() <= characters.back()) {
-      throw DataError(fmt::format("the character '{}' does not come after the one before it",
-                                  printable(token)));
+      throw DataError(fmt::format("the character '{}' is out of order", printable(token)));
     }
     characters.push_back(codes.front());
   }
@@ -79,12 +78,12 @@ std::vector<int64_t> CharacterTokenizer::encode(std::string_view text) const {
     int64_t id = id_of(character);
     if (id < 0 && unknown_ == Unknown::Token) id = characters();
     if (id < 0) {
-      throw DataError(fmt::format(
-          "{}: the character '{}' (U+{:04X}) does not occur in the text that the vocabulary of {} "
-          "characters was made of; the tokenizer `bytes` takes any text, and a new run with unk: "
-          "true has an [UNK] for what it does not know",
-          unicode::place(text, begin), printable(text.substr(begin, at - begin)),
-          static_cast<uint32_t>(character), vocabulary_size()));
+      throw DataError(
+          fmt::format("{}: the character '{}' (U+{:04X}) is not in the vocabulary of {} "
+                      "characters; the tokenizer `bytes` accepts any text, and a new run with unk: "
+                      "true maps unknown characters to [UNK]",
+                      unicode::place(text, begin), printable(text.substr(begin, at - begin)),
+                      static_cast<uint32_t>(character), vocabulary_size()));
     }
     ids.push_back(id);
   }

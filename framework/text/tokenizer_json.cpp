@@ -55,7 +55,7 @@ class ObjectReader final : public nlohmann::json_sax<Json> {
   }
   bool key(string_t& key) override {
     if (!keys_.insert(key).second)
-      throw DataError(fmt::format("'{}' is there twice", printable(key)));
+      throw DataError(fmt::format("'{}' appears twice", printable(key)));
     key_ = key;
     return true;
   }
@@ -149,11 +149,11 @@ TokenizerParts parse_tokenizer(std::string_view text) {
     } else if (const bool* flag = std::get_if<bool>(&entry.value)) {
       parts.flags[entry.key] = *flag;
     } else {
-      throw DataError(
-          fmt::format("'{}' is no part of a tokenizer, or no such value", printable(entry.key)));
+      throw DataError(fmt::format("'{}' is not a part of a tokenizer, or has a wrong value",
+                                  printable(entry.key)));
     }
   }
-  if (parts.kind.empty()) throw DataError("'tokenizer', the kind of it, is missing");
+  if (parts.kind.empty()) throw DataError("'tokenizer', its kind, is missing");
   return parts;
 }
 
@@ -167,10 +167,9 @@ std::vector<std::string> parse_vocabulary(std::string_view text) {
           fmt::format("the token '{}': expected its id, a number from 0", printable(entry.key)));
     }
     if (*id >= by_id.size()) {
-      throw DataError(
-          fmt::format("the token '{}' has the id {}, and with {} tokens ids are 0 to {}: there is "
-                      "a hole",
-                      printable(entry.key), *id, by_id.size(), by_id.size() - 1));
+      throw DataError(fmt::format(
+          "the token '{}' has the id {}, and with {} tokens ids are 0 to {}: there is a gap",
+          printable(entry.key), *id, by_id.size(), by_id.size() - 1));
     }
     std::optional<std::string>& place = by_id[*id];
     if (place) {

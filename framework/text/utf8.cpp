@@ -14,8 +14,8 @@ void require_utf8(std::string_view text) {
   const size_t at = utf8_bytes(text);
   if (at == text.size()) return;
   throw DataError(
-      fmt::format("{}: the byte {:#04x} is not UTF-8; convert the text to it, or take "
-                  "`tokenizer: bytes`, which takes any bytes",
+      fmt::format("{}: the byte {:#04x} is not UTF-8; convert the text to UTF-8, or use "
+                  "`tokenizer: bytes`, which accepts any bytes",
                   unicode::place(text, at), static_cast<uint8_t>(text[at])));
 }
 

@@ -19,7 +19,7 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens,
     if (tokens_[i].empty()) throw DataError(place(i) + ": the token is empty");
     const auto [entry, is_new] = ids_.emplace(tokens_[i], static_cast<int64_t>(i));
     if (!is_new) {
-      throw DataError(fmt::format("{}: the token '{}' is there already, at {}", place(i),
+      throw DataError(fmt::format("{}: the token '{}' is already there, at {}", place(i),
                                   printable(tokens_[i]),
                                   place(static_cast<size_t>(entry->second))));
     }

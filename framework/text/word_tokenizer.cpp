@@ -114,7 +114,7 @@ std::shared_ptr<const WordTokenizer> WordCounter::make() const {
                                 options_.min_count, options_.min_count == 1 ? "" : "s"));
   }
   if (options_.max_size > 0 && static_cast<int64_t>(tokens.size()) >= options_.max_size) {
-    throw DataError(fmt::format("max_size {} leaves no room for a word beside {}",
+    throw DataError(fmt::format("max_size {} leaves no room for a word next to {}",
                                 options_.max_size, join(tokens, ", ")));
   }
   std::ranges::sort(frequent);

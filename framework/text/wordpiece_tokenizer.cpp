@@ -87,8 +87,8 @@ WordPieceTokenizer::WordPieceTokenizer(std::vector<std::string> tokens, bool low
     const size_t at = utf8_bytes(token);
     if (at == token.size()) continue;
     throw DataError(fmt::format(
-        "line {}: byte {} of the line, {:#04x}, is not UTF-8; convert the vocabulary to it", id + 1,
-        at + 1, static_cast<uint8_t>(token[at])));
+        "line {}: byte {} of the line, {:#04x}, is not UTF-8; convert the vocabulary to UTF-8",
+        id + 1, at + 1, static_cast<uint8_t>(token[at])));
   }
   for (const char* special : {kUnknown, "[CLS]", "[SEP]", "[PAD]", "[MASK]"}) {
     if (const auto id = vocabulary_->find(special)) specials_.push_back(*id);
@@ -96,8 +96,8 @@ WordPieceTokenizer::WordPieceTokenizer(std::vector<std::string> tokens, bool low
   const auto unknown = vocabulary_->find(kUnknown);
   if (!unknown) {
     throw DataError(
-        "the vocabulary has no token [UNK] for what it does not know; expected a vocab.txt of "
-        "BERT's kind, a token on each line");
+        "the vocabulary has no token [UNK]; expected a vocab.txt as BERT has, with one token per "
+        "line");
   }
   unknown_ = *unknown;
 }

@@ -3,8 +3,9 @@
 
 namespace lacuna {
 
-/// Adds what is built in to the registries that do not hold it from the start; only the first call
-/// does. An explicit list, because a static library drops objects that register themselves.
+/// Adds the built-in entries to the registries that do not have them from the start; only the first
+/// call does this. An explicit list, because a static library drops objects that register
+/// themselves.
 void register_builtins();
 
 }  // namespace lacuna

@@ -278,7 +278,7 @@ double bits_per_character(double loss, const Dataset& data) {
 }
 
 std::string bits_in_words(double bits, double unknown_tokens) {
-  const std::string text = fmt::format("{:.4g} bits a character", bits);
+  const std::string text = fmt::format("{:.4g} bits per character", bits);
   if (std::isnan(unknown_tokens) || unknown_tokens == 0.0) return text;
   return fmt::format("{}, {:.2g} % of the tokens [UNK]", text, 100.0 * unknown_tokens);
 }

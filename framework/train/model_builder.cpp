@@ -198,11 +198,11 @@ class Builder {
     const Config to = options.at("tied_to");
     for (const char* key : {"init", "init_fan_in"}) {
       if (!options.has(key)) continue;
-      options.at(key).error(fmt::format("the weight is that of '{}', which draws it", to.text()));
+      options.at(key).error(fmt::format("the weight is initialized by '{}'", to.text()));
     }
     if (!options.optional<bool>("trainable").value_or(true)) {
       options.at("trainable")
-          .error(fmt::format("the weight is that of '{}'; freeze it there", to.text()));
+          .error(fmt::format("the weight belongs to '{}'; freeze it there", to.text()));
     }
     const ParameterPtr weight = weight_to_share(to);
     const Shape& shape = weight->shape();
@@ -240,7 +240,7 @@ class Builder {
       const ParameterPtr parameter = own_weight(*module);
       if (parameter != nullptr && parameter->shape().rank() == 2) candidates.push_back(name);
     }
-    to.error(fmt::format("no layer '{}' stands before this one{}{}", path,
+    to.error(fmt::format("no layer '{}' comes before this one{}{}", path,
                          candidates.empty() ? "" : "; ", suggest_name(path, candidates)));
   }
 
@@ -329,8 +329,8 @@ class Builder {
       const std::optional<Shape> both = Parallel::side_by_side(joined.shape, output.shape);
       if (!both) {
         const std::string message = fmt::format(
-            "layer '{}' ({}) puts side by side what does not fit: shape {} per example, up to {}, "
-            "and {}, of {}; only the {} may differ",
+            "layer '{}' ({}) concatenates shapes that do not fit: {} per example, up to {}, and "
+            "{}, of {}; only the {} may differ",
             layer.path, layer.type, joined.shape.to_string(), joined.source,
             output.shape.to_string(), output.source,
             output.shape.rank() == 3 ? "channels, the first dimension," : "last dimension");

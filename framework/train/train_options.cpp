@@ -76,8 +76,8 @@ int64_t in_range(const Config& map, const char* key, int64_t fallback, int64_t l
 Period read_length(const Config& train) {
   if (train.has("seconds")) {
     train.get("seconds").error(
-        "how many steps fit into a time is measured by `lacuna train` and `lacuna plan` alone; "
-        "give train.steps or train.epochs");
+        "only `lacuna train` and `lacuna plan` measure how many steps fit into a time; give "
+        "train.steps or train.epochs");
   }
   if (train.has("epochs") && train.has("steps")) {
     train.get("steps").error("`epochs` and `steps` are both given; give one of them");
@@ -223,10 +223,9 @@ void warn_about_warmup(const Config& optimizer, int64_t steps) {
   if (key.is_null()) return;
   const auto warmup = key.as<int64_t>();
   if (warmup > 0 && (warmup - 1) / 1000 >= steps) {
-    key.error(
-        fmt::format("the learning rate rises over {} steps, and the run ends after {}: it would "
-                    "train hardly anything",
-                    warmup, steps));
+    key.error(fmt::format(
+        "the learning rate rises over {} steps, and the run ends after {}: it would hardly train",
+        warmup, steps));
   }
   if (warmup <= steps) return;
   log_warning(

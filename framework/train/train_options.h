@@ -30,18 +30,18 @@ struct Period {
 };
 
 struct EarlyStoppingOptions {
-  int64_t patience = 5;    ///< evaluations without a better one before training stops, at least 1
-  double min_delta = 0.0;  ///< how much better counts as better, in units of the metric
+  int64_t patience = 5;    ///< evaluations without improvement before training stops, at least 1
+  double min_delta = 0.0;  ///< smallest change that counts as improvement, in units of the metric
 };
 
 struct WeightAverageOptions {
-  double decay = 0.999;  ///< of what the average was, at each step, in [0, 1)
+  double decay = 0.999;  ///< of the previous average, at each step, in [0, 1)
   int64_t start = 0;     ///< steps after which averaging begins, at least 0
 };
 
 /// What a language model writes at evaluations.
 struct SampleOptions {
-  std::string prompt;    ///< that it continues; not empty
+  std::string prompt;    ///< the text to continue; not empty
   int64_t tokens = 100;  ///< how many follow, from 1 to 10,000
 };
 
@@ -56,10 +56,10 @@ struct CheckpointOptions {
 /// Whether sums over a batch's shards are the same for any number of processes.
 enum class Reduction {
   Exact,  ///< `train.shards` shards, one after the other, in their tree
-  Fast,   ///< each process's examples in one pass: fewer, larger products, and other last digits
+  Fast,   ///< each process's examples in one pass: fewer, larger products; last digits differ
 };
 
-/// Over which examples batch normalization works while shards are trained.
+/// The examples that batch normalization uses while shards are trained.
 enum class NormBatch {
   Synchronized,  ///< the whole batch
   Local,         ///< the examples of the process: results depend on how many there are
@@ -82,7 +82,7 @@ struct TrainOptions {
   int64_t eval_batch_size = 1000;
   Period eval_every = Period::epochs(1);
   Period log_every = Period::steps(100);
-  /// Where a layout lacks a product: make the weight dense for it, or stop with an error. Of the
+  /// If a layout lacks a product: make the weight dense for it, or stop with an error. Set for the
   /// whole process.
   FallbackPolicy layout_fallback = FallbackPolicy::Dense;
   bool tensorboard = false;  ///< write TensorBoard's event files too (docs/reference/run-folder.md)
@@ -97,22 +97,22 @@ struct TrainOptions {
   static TrainOptions from_config(const Config& train);
 };
 
-/// *Errors:* ConfigError at a section that there is none of, with the nearest name.
+/// *Errors:* ConfigError at an unknown section, with the nearest name.
 void require_known_sections(const Config& config);
-/// Of `optimizer` and `sparsity`, which data is not needed to read. *Errors:* ConfigError at a key
-/// that is unknown, with the nearest name; their users report what else is wrong.
+/// Checks the keys of `optimizer` and `sparsity`, without the data. *Errors:* ConfigError at an
+/// unknown key, with the nearest name; other errors are reported later.
 void require_known_keys(const Config& config, uint64_t seed);
 
 /// *Errors:* ConfigError at the schedule of a learning rate, the optimizer's or a group's, that is
-/// negative or not finite in one of the run's steps, of which 10,000 are looked at.
+/// negative or not finite in one of the run's steps (10,000 of them are checked).
 void require_learning_rates(const Config& optimizer, int64_t steps);
 
-/// Looks at the `warmup` of an `optimizer` section for a run of so many steps: a warning where the
-/// rate never reaches its full height. *Errors:* ConfigError where it stays next to nothing.
+/// Checks the `warmup` of an `optimizer` section for a run of this many steps: warns if the rate
+/// never reaches its full value. *Errors:* ConfigError if it stays close to 0.
 void warn_about_warmup(const Config& optimizer, int64_t steps);
-/// The same of `train.ema`, which may begin after the run has ended: a warning.
+/// The same for `train.ema`: warns if it begins after the end of the run.
 void warn_about_average(const TrainOptions& train, int64_t steps);
-/// Looks for `search: greedy` of a transposable pattern, which is read as `exact`: a warning, and
+/// Finds `search: greedy` of a transposable pattern, which is read as `exact`: warns, and returns
 /// true, at the first one.
 bool judge_search(const Config& config);
 

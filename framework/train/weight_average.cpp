@@ -132,7 +132,8 @@ void WeightAverage::load_state_dict(const StateDict& state, int64_t steps) {
   }
   for (const AveragedBuffer& buffer : buffers_) check(buffer.name, {buffer.values->shape()});
   for (const auto& [name, value] : state.values()) {
-    if (!known.contains(name)) lines.push_back("'" + name + "' is no trained parameter or buffer");
+    if (!known.contains(name))
+      lines.push_back("'" + name + "' is not a trained parameter or buffer");
   }
   if (!lines.empty()) refuse(lines);
   for (const ParameterPtr& parameter : averaged()) {
@@ -215,7 +216,7 @@ void load_average(const StateDict& state, Module& model, const NamedBuffers& buf
     *values = saved.clone();
   }
   for (const auto& [name, value] : state.values()) {
-    if (!known.contains(name)) refuse({"'" + name + "' is no parameter or buffer of the model"});
+    if (!known.contains(name)) refuse({"'" + name + "' is not a parameter or buffer of the model"});
   }
 }
 

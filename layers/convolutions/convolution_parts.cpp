@@ -20,8 +20,8 @@ int64_t read_groups(const Config& options, const Shape& input, int64_t out_chann
   const auto groups = require_at_least(options, "groups", options.get<int64_t>("groups", 1), 1);
   if (input[0] % groups != 0 || out_channels % groups != 0) {
     options.at("groups").error(
-        fmt::format("{} groups do not divide the channels: {} come in, in shape {}, and {} go out",
-                    groups, input[0], input.to_string(), out_channels));
+        fmt::format("{} groups do not divide the channels: {} in (shape {}), {} out", groups,
+                    input[0], input.to_string(), out_channels));
   }
   return groups;
 }

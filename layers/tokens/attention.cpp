@@ -17,7 +17,7 @@ Attention::Attention(const Options& options) : options_(options) {
   const int64_t h = options.heads, kv = options.kv_heads;
   if (h < 1 || kv < 0 || (kv > 0 && h % kv != 0)) {
     throw ConfigError(fmt::format(
-        "attention: heads must be at least 1 and kv_heads divide them, found {} and {}", h, kv));
+        "attention: heads must be at least 1 and a multiple of kv_heads, found {} and {}", h, kv));
   }
   if (!(options.dropout >= 0.0 && options.dropout < 1.0)) {
     throw ConfigError(
@@ -59,7 +59,7 @@ void Attention::require_mask_fits(const Shape& qkv, const Shape& mask) const {
       path(), qkv.to_string(), expected.to_string(), options_.mask, mask.to_string(),
       mask.rank() == 2 && mask[1] + 1 == qkv[1]
           ? "; in place of a class_token, let the tokenizer put a [CLS] before each sentence "
-            "(data.cls: true of words, or wordpiece), which the mask knows of"
+            "(data.cls: true of words, or wordpiece), which the mask includes"
           : ""));
 }
 

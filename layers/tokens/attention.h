@@ -15,12 +15,12 @@
 
 namespace lacuna {
 
-/// Attention on queries, keys and values that a previous layer has put side by side; it has no
+/// Attention on queries, keys and values that a previous layer has concatenated; it has no
 /// parameters (autograd/tokens/attention.h). Keys are masked where the batch's named input `mask`
-/// is 0; in a batch without `attention_mask` none are. Dropout is a function of the seed, the
-/// layer's path and the number of the call, as in the Dropout layer. In the scope of a Decoding,
-/// tokens continue those of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] → [batch, T,
-/// heads · d].
+/// is 0; in a batch without `attention_mask`, no key is masked. Dropout is a function of the seed,
+/// the layer's path and the number of the call, as in the Dropout layer. In the scope of a
+/// Decoding, tokens continue the text of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] →
+/// [batch, T, heads · d].
 class Attention final : public Module,
                         public OwnProducts,
                         public NamedInputUser,

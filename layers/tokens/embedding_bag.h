@@ -19,10 +19,10 @@ class EmbeddingBag final : public Module, public NamedInputUser {
     int64_t in_features = 0;
     int64_t out_features = 0;
     bool bias = true;
-    /// Default: normal with standard deviation 0.1, which outputs have too for examples of length
-    /// 1. Only Normal, TruncatedNormal and Zeros are valid. The bias begins with 0.
+    /// Default: normal with standard deviation 0.1, which is also that of the outputs for examples
+    /// of length 1. Only Normal, TruncatedNormal and Zeros are valid. The bias begins with 0.
     WeightDraw init = {WeightInit::Normal, 0.1};
-    /// Whether a step costs what the features of its batch do, and not what all do
+    /// Whether the cost of a step depends only on the features of its batch
     /// (Parameter::sparse_gradient).
     bool sparse_gradient = true;
   };

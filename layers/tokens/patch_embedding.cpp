@@ -62,8 +62,8 @@ LayerPtr make_patch_embedding(const Config& options, const Shape& input) {
     const Extent image = read_extent(options, "image", {}, 1);
     if (image != Extent{input[1], input[2]}) {
       options.at("image").error(fmt::format(
-          "says images of {}, and those that come in are of shape {}; give {}, or leave it out",
-          image.to_string(), input.to_string(), Extent{input[1], input[2]}.to_string()));
+          "is {}, but the images have shape {}; give {}, or leave it out", image.to_string(),
+          input.to_string(), Extent{input[1], input[2]}.to_string()));
     }
   }
   return make_at<PatchEmbedding>(options, {.channels = channels,

@@ -107,12 +107,11 @@ Shape PositionEmbedding::output_shape(const Shape& input) const {
                     options_.features, input.to_string()));
   }
   if (input[0] > options_.positions) {
-    throw ShapeError(fmt::format(
-        "layer '{}' (position_embedding): there are {} positions, the sequence has {}: shape {}; "
-        "give "
-        "more positions (of gpt2 n_positions, of bert max_position_embeddings), or shorter "
-        "sequences (data.context, data.max_length)",
-        path(), options_.positions, input[0], input.to_string()));
+    throw ShapeError(
+        fmt::format("layer '{}' (position_embedding): there are {} positions, the sequence has {}: "
+                    "shape {}; give more positions (n_positions in gpt2, max_position_embeddings "
+                    "in bert), or shorter sequences (data.context, data.max_length)",
+                    path(), options_.positions, input[0], input.to_string()));
   }
   return input;
 }

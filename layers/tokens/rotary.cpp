@@ -18,7 +18,7 @@ Rotary::Rotary(const Options& options) : options_(options) {
   const int64_t h = options.heads, kv = options.kv_heads;
   if (h < 1 || kv < 0 || (kv > 0 && h % kv != 0)) {
     throw ConfigError(fmt::format(
-        "rotary: heads must be at least 1 and kv_heads divide them, found {} and {}", h, kv));
+        "rotary: heads must be at least 1 and a multiple of kv_heads, found {} and {}", h, kv));
   }
   if (!(options.base > 0.0 && std::isfinite(options.base))) {
     throw ConfigError(fmt::format("rotary: base must be above 0, found {}", options.base));
@@ -34,7 +34,7 @@ Shape Rotary::output_shape(const Shape& input) const {
   }
   const int64_t d = head_features(name, input, options_.heads, options_.kv_heads);
   if (d % 2 != 0) {
-    throw ShapeError(fmt::format("{}: needs an even number of features in a head, found {} of {}",
+    throw ShapeError(fmt::format("{}: needs an even number of features per head, found {} of {}",
                                  name, d, input.to_string()));
   }
   return input;

@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// Rotates queries and keys, which come side by side with values, by angles that grow with the
+/// Rotates queries and keys, which are concatenated with values, by angles that grow with the
 /// position (`rotary`, autograd/tokens/attention.h). Put it before an Attention with the same
 /// heads. *Shapes:* [batch, T, (heads + 2 kv_heads) d], kept; d even.
 class Rotary final : public Module {

@@ -18,11 +18,11 @@ class TokenEmbedding final : public Module, public NamedInputUser {
     int64_t vocab_size = 0;
     int64_t features = 0;
     int64_t padding_id = -1;  ///< its row gets no gradient; −1: none
-    /// Default: normal with standard deviation 1, as PyTorch's Embedding. Only Normal,
+    /// Default: normal with standard deviation 1, as in PyTorch's Embedding. Only Normal,
     /// TruncatedNormal and Zeros are valid.
     WeightDraw init = {WeightInit::Normal, 1.0};
-    /// Whether a step costs what the tokens of its batch do, and not what the vocabulary does
-    /// (Parameter::sparse_gradient): as `sparse=True` of PyTorch's Embedding.
+    /// Whether the cost of a step depends only on the tokens of its batch, not on the vocabulary
+    /// (Parameter::sparse_gradient), like `sparse=True` of PyTorch's Embedding.
     bool sparse_gradient = false;
   };
 

@@ -118,7 +118,7 @@ Variable SelectToken::select_unpadded(const Variable& input, const IndexTensor& 
     if (at < 0 || !is_token(at)) {
       throw DataError(
           fmt::format("layer '{}' (select_token): sequence {} of the batch is too short to have a "
-                      "token {} beside its padding ('{}')",
+                      "token {} apart from its padding ('{}')",
                       path(), row, options_.index, options_.mask));
     }
     places.push_back(row * length + at);

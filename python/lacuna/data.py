@@ -35,7 +35,7 @@ def _is_array(value: Any) -> bool:
 
 def _is_pair(example: Tuple[Any, ...]) -> bool:
     if len(example) != 2:
-        raise TypeError(f"found an example of {len(example)} parts")
+        raise TypeError(f"found an example with {len(example)} parts")
     return True
 
 
@@ -67,7 +67,7 @@ def as_dataset(given: Given) -> Dataset:
         x = numpy.stack([numpy.asarray(x) for x, _ in pairs])
         y = numpy.stack([numpy.asarray(y) for _, y in pairs])
     except ValueError:
-        raise _lacuna.ShapeError("the examples have shapes that differ") from None
+        raise _lacuna.ShapeError("the examples have different shapes") from None
     return ArrayDataset(x, y)
 
 

@@ -34,7 +34,7 @@ class Layer:
         return f"Layer({self.type!r}, name={self.name!r}{keys})"
 
     def __call__(self, *_: Any) -> None:
-        raise TypeError(f"a {self.type} layer computes as a part of a Model: Model([...])")
+        raise TypeError(f"a {self.type} layer can only be called as a part of a Model: Model([...])")
 
 
 def _to_config(value: Any) -> Any:
@@ -309,7 +309,7 @@ def input_shape_of(layers: Sequence[Dict[str, Any]]) -> Tuple[int, ...]:
         if kind not in _NEUTRAL:
             break
     raise TypeError(
-        "Model: the first layers do not say the shape of one example; give input_shape, such as "
+        "Model: the first layers do not determine the shape of one example; give input_shape, such as "
         "input_shape=(3, 32, 32) for images [channels, height, width]"
     )
 

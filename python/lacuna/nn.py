@@ -134,7 +134,7 @@ class Module(_lacuna.OwnModule):
     def __delattr__(self, name: str) -> None:
         if isinstance(self.__dict__.get(name), _Part):
             raise _lacuna.StateError(
-                f"'{name}' is a part of {type(self).__name__}, and cannot be taken out"
+                f"'{name}' is a part of {type(self).__name__}, and cannot be deleted"
             )
         super().__delattr__(name)
 
@@ -196,7 +196,7 @@ class ModuleList(Sequential):
 
     def forward(self, *inputs: _lacuna.Variable) -> _lacuna.Variable:
         """Raises TypeError: a list computes nothing."""
-        raise TypeError("a ModuleList computes nothing itself; call its modules")
+        raise TypeError("a ModuleList has no forward(); call its modules")
 
 
 def _add_layer(owner: Module, name: str, layer: Layer) -> Any:
@@ -217,7 +217,7 @@ def _refuse_parts_within(name: str, value: Any) -> None:
         items = list(value.values())
     for item in items:
         if isinstance(item, Layer) or (isinstance(item, _lacuna.OwnModule) and not item.path):
-            raise TypeError(f"{name}: layers in a list are no parts; use nn.ModuleList([...])")
+            raise TypeError(f"{name}: layers in a list are not parts of a module; use nn.ModuleList([...])")
 
 
 def takes(function: Any, name: str) -> bool:

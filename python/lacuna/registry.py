@@ -82,7 +82,7 @@ def _kind_of(thing: Any, name: str) -> str:
         return "layer"
     if issubclass(thing, _lacuna.Dataset):
         return "data"
-    raise TypeError(f"register: {name} is no SparsityAlgorithm, nn.Module or Dataset")
+    raise TypeError(f"register: {name} is not a SparsityAlgorithm, nn.Module or Dataset")
 
 
 def register(name: Optional[str] = None, *, kind: Optional[str] = None) -> Callable[[_T], _T]:

@@ -22,7 +22,7 @@ Config convert_map(const py::dict& value, const std::string& path, int depth) {
   for (const auto& [key, item] : value) {
     if (!py::isinstance<py::str>(key)) {
       throw py::type_error("configuration" + (path.empty() ? "" : " '" + path + "'") +
-                           ": the key " + std::string(py::repr(key)) + " is no text");
+                           ": the key " + std::string(py::repr(key)) + " is not text");
     }
     const auto name = key.cast<std::string>();
     config.set(name, convert(item, path.empty() ? name : path + "." + name, depth));
@@ -57,7 +57,7 @@ Config convert(const py::handle& value, const std::string& path, int depth) {
   if (py::hasattr(value, "tolist")) return convert(value.attr("tolist")(), path, depth);
   throw py::type_error("configuration '" + path + "': a " +
                        std::string(py::str(py::type::handle_of(value).attr("__name__"))) +
-                       " has no place in it; expected None, bool, int, float, str, list or dict");
+                       " is not allowed; expected None, bool, int, float, str, list or dict");
 }
 
 Shape shape_of(const py::array& array) {
@@ -131,7 +131,8 @@ Tensor to_tensor(const py::handle& value) {
   }
   using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
   const Floats array = Floats::ensure(given);
-  if (!array) throw py::type_error("the array cannot be converted: its numbers have no such form");
+  if (!array)
+    throw py::type_error("the array cannot be converted: its element type is not supported");
   const bool is_aligned = reinterpret_cast<uintptr_t>(array.data()) % alignof(float) == 0;
   const Shape shape = shape_of(array);
   const auto count = static_cast<size_t>(array.size());
@@ -147,7 +148,8 @@ IndexTensor to_index_tensor(const py::handle& value) {
   }
   using Integers = py::array_t<int64_t, py::array::c_style | py::array::forcecast>;
   const Integers array = Integers::ensure(given);
-  if (!array) throw py::type_error("the array cannot be converted: its numbers have no such form");
+  if (!array)
+    throw py::type_error("the array cannot be converted: its element type is not supported");
   return IndexTensor(shape_of(array),
                      std::vector<int64_t>(array.data(), array.data() + array.size()));
 }
@@ -181,7 +183,7 @@ Shape to_shape(const py::handle& sizes) {
   std::vector<int64_t> all;
   for (const py::handle size : sizes) {
     if (!PyIndex_Check(size.ptr())) {
-      throw py::type_error("a shape is made of integers, found " +
+      throw py::type_error("a shape must consist of integers, found " +
                            std::string(py::repr(py::type::handle_of(size))));
     }
     const Py_ssize_t number = PyNumber_AsSsize_t(size.ptr(), PyExc_OverflowError);

@@ -108,7 +108,7 @@ std::shared_ptr<Loader> make_loader(const py::object& dataset, int64_t batch_siz
 
 OwnDataset& own_dataset(Dataset& dataset) {
   auto* own = dynamic_cast<OwnDataset*>(&dataset);
-  if (own == nullptr) throw py::attribute_error("this dataset says itself what its classes are");
+  if (own == nullptr) throw py::attribute_error("this dataset defines its own classes");
   return *own;
 }
 
@@ -158,7 +158,7 @@ void bind_data(py::module_& module) {
           "Names of the classes, or an empty list. A subclass may set it.")
       .def("__getitem__", &gather, py::arg("indices"))
       .def("__getitem__", [](const Dataset& d, int64_t index) {
-        if (index < -d.size() || index >= d.size()) throw py::index_error("no such example");
+        if (index < -d.size() || index >= d.size()) throw py::index_error("index out of range");
         const py::tuple pair = gather(d, {index < 0 ? index + d.size() : index});
         const py::object answer = pair[1];
         return py::make_tuple(pair[0][py::int_(0)],

@@ -90,10 +90,10 @@ void set_requires_dense(Optimizer& optimizer, const py::object& key, const std::
   Slot& slot = slot_of(optimizer, key, name);
   if (slot.requires_dense == dense) return;
   if (!parameter.pattern()->stores_every_position()) {
-    throw StateError(fmt::format(
-        "state '{}' of parameter '{}' cannot be dense in layout '{}', which stores nonzeros alone: "
-        "give the algorithm layout=\"masked\"",
-        name, parameter.name(), parameter.pattern()->layout().name()));
+    throw StateError(
+        fmt::format("state '{}' of parameter '{}' cannot be dense in layout '{}', which stores "
+                    "only nonzeros: give the algorithm layout=\"masked\"",
+                    name, parameter.name(), parameter.pattern()->layout().name()));
   }
   slot.requires_dense = dense;
   if (!dense) parameter.prune();
@@ -118,7 +118,7 @@ std::string describe(const Optimizer& optimizer) {
 }  // namespace
 
 void bind_optimizers(py::module_& module) {
-  py::class_<HookHandle>(module, "Hook", "Takes the function off again that it was returned for.")
+  py::class_<HookHandle>(module, "Hook", "Removes the function that it was returned for.")
       .def("remove", &HookHandle::remove);
   py::class_<Optimizer, OptimizerPtr>(module, "Optimizer", py::dynamic_attr(),
                                       "Updates parameters from their gradients.")

@@ -292,7 +292,7 @@ std::string name_of_class(const SparsityAlgorithm& algorithm) {
 AlgorithmPtr WeightHandle::owner() const {
   AlgorithmPtr owner = algorithm.lock();
   if (owner == nullptr) {
-    throw StateError("the algorithm of '" + parameter->name() + "' is gone");
+    throw StateError("the algorithm of '" + parameter->name() + "' no longer exists");
   }
   return owner;
 }

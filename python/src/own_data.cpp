@@ -20,7 +20,7 @@ namespace lacuna::python {
 py::object OwnDataset::self() const {
   const py::handle found = py::detail::get_object_handle(
       static_cast<const Dataset*>(this), py::detail::get_type_info(typeid(Dataset), true));
-  if (!found) throw StateError("a dataset's Python object is gone");
+  if (!found) throw StateError("a dataset's Python object no longer exists");
   return py::reinterpret_borrow<py::object>(found);
 }
 
@@ -121,7 +121,7 @@ int64_t OwnDataset::num_classes() const {
   for (int64_t i = 0; num_classes_ <= 0 && i < size(); ++i) {
     const int64_t label = example(i).label;
     if (label < 0) {
-      throw DataError(fmt::format("example {} of '{}' is of class {}; classes begin at 0", i,
+      throw DataError(fmt::format("example {} of '{}' has class {}; classes begin at 0", i,
                                   class_name(), label));
     }
     largest_label_ = std::max(largest_label_, label);
@@ -141,10 +141,10 @@ void OwnDataset::require_alike(int64_t index, const Example& example) const {
   }
   const int64_t outputs = example.answer == Answer::Numbers ? example.targets.numel() : 0;
   if (example.answer != all.answer || outputs != all.outputs) {
-    fail("has a y of another kind than the first one: an integer, so many numbers, or None");
+    fail("has a y of another kind than the first one (an integer, a number of values, or None)");
   }
   if (example.answer == Answer::Label && (example.label < 0 || example.label >= num_classes())) {
-    fail(fmt::format("is of class {}; classes are integers from 0 to {}", example.label,
+    fail(fmt::format("has class {}; classes are integers from 0 to {}", example.label,
                      num_classes() - 1));
   }
 }

@@ -64,7 +64,7 @@ py::object OwnModule::self() const {
   const py::handle found =
       py::detail::get_object_handle(this, py::detail::get_type_info(typeid(OwnModule), true));
   if (found) return py::reinterpret_borrow<py::object>(found);
-  throw StateError("the Python object of module '" + path() + "' (" + type_ + ") is gone");
+  throw StateError("the Python object of module '" + path() + "' (" + type_ + ") no longer exists");
 }
 
 std::unique_ptr<Module> OwnModule::as_part(OwnModule* above, std::shared_ptr<const void> kept) {
@@ -73,7 +73,7 @@ std::unique_ptr<Module> OwnModule::as_part(OwnModule* above, std::shared_ptr<con
   }
   if (is_part_) {
     throw StateError("the module '" + path() + "' (" + type_ +
-                     ") is a part of a model already, and can be one of one alone");
+                     ") is already a part of a model, and can only belong to one");
   }
   is_part_ = true;
   is_left_ = false;
@@ -106,7 +106,7 @@ void OwnModule::add_parameter(const std::string& name, const ParameterPtr& param
                      "'");
   }
   if (!parameter->name().empty()) {
-    throw StateError("the parameter '" + parameter->name() + "' is one of a module already");
+    throw StateError("the parameter '" + parameter->name() + "' already belongs to a module");
   }
   given_.emplace_back(parameter, parameter->to_dense());
   register_parameter(name, parameter);

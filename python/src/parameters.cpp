@@ -77,10 +77,10 @@ std::shared_ptr<ValuesView> view_of(py::handle array) {
 void set_values(const ParameterPtr& parameter, const py::object& given) {
   const auto view = view_of(given);
   if (view != nullptr && view->parameter.lock() == parameter && !is_current(*view, *parameter)) {
-    throw StateError(fmt::format(
-        "the array is of an earlier pattern of parameter '{}', which is at version {} now: take "
-        "`values` again",
-        parameter->name(), version_of(parameter)));
+    throw StateError(
+        fmt::format("the array belongs to an earlier pattern of parameter '{}', which is at "
+                    "version {} now: take `values` again",
+                    parameter->name(), version_of(parameter)));
   }
   const Tensor values = to_tensor(given);
   const Tensor& mine = parameter->values();

@@ -142,7 +142,7 @@ void update(SparsityAlgorithm& algorithm, const py::object& given) {
     if (!known.is_none()) optimizer = known();
   }
   if (optimizer.is_none()) {
-    throw StateError("update needs the optimizer: the algorithm has been applied to none");
+    throw StateError("update needs an optimizer: the algorithm has not been applied to one");
   }
   const py::object model = py::getattr(python_object(algorithm), "_model", py::none());
   if (!model.is_none() && model().is_none()) {
@@ -161,7 +161,7 @@ py::object sparse_parameters(SparsityAlgorithm& algorithm, const py::object& of)
   if (py::isinstance<Parameter>(of)) {
     const bool is_managed = std::ranges::find(managed, of.cast<ParameterPtr>()) != managed.end();
     if (is_managed) return of;
-    throw StateError("'" + of.cast<Parameter&>().name() + "' is no parameter of '" +
+    throw StateError("'" + of.cast<Parameter&>().name() + "' is not a parameter of '" +
                      std::string(algorithm.type()) + "'");
   }
   std::vector<ParameterPtr> among = managed;

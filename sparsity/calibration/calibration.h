@@ -1,4 +1,4 @@
-// Calibration: what the layers of a model are given, learnt by running it on examples.
+// Calibration: the inputs of a model's layers, measured by running it on examples.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 namespace lacuna {
 
 /// Runs a model on calibration examples, batch by batch: the same examples each time it is called.
-/// It must call the module that it is given, whose outputs are not to be used, for a forward pass
-/// ends as soon as the layer in question has its input.
+/// It must call the given module and must not use its outputs, because a forward pass ends as soon
+/// as the measured layer has its input.
 using CalibrationRun = std::function<void(Module& model)>;
 
-/// Which part of some data is calibrated on.
+/// The part of the data that is used for calibration.
 struct CalibrationOptions {
   static constexpr int64_t kDefaultExamples = 512;
 
-  /// At least 1; absent: kDefaultExamples, or all where there are fewer.
+  /// At least 1; absent: kDefaultExamples, or all if there are fewer.
   std::optional<int64_t> examples = {};
   /// Examples in a forward pass, at least 1; absent: as in training.
   std::optional<int64_t> batch_size = {};
@@ -33,31 +33,31 @@ struct CalibrationOptions {
   static CalibrationOptions from_config(const Config& calibration);
 };
 
-/// Data to calibrate on: how many examples there are, and what runs a model on some of them.
+/// Data for calibration: the number of examples, and a function that runs a model on some of them.
 struct CalibrationData {
   int64_t examples = 0;
-  /// *Requires* options.examples, no more than there are.
+  /// *Requires* that options.examples is set, and at most the number of examples.
   std::function<void(Module& model, const CalibrationOptions& options)> run;
 };
 
-/// A weight as a forward pass meets it.
+/// A weight in the order of a forward pass.
 struct CalibratedLayer {
   ParameterPtr weight;
   std::optional<ConvolutionShape> convolution = {};  ///< of its input; none of a linear product
   int64_t uses = 1;                                  ///< in one forward pass
-  /// Whether it is given what the layer before it in the list is given, in the same way.
+  /// Whether it has the same input as the layer before it in the list, used in the same way.
   bool shares_input = false;
 };
 
-/// Those of `weights` that the model multiplies with, in the order in which it first does so.
-/// *Errors:* StateError when `run` does not run the model. *Cost:* one forward pass.
+/// The weights in `weights` that the model multiplies by, in the order of their first use.
+/// *Errors:* StateError if `run` does not run the model. *Cost:* one forward pass.
 std::vector<CalibratedLayer> layers_in_order(Module& model, const CalibrationRun& run,
                                              const std::vector<ParameterPtr>& weights);
 
 /// The inputs of a layer over all calibration examples, in evaluation mode and without recording: a
-/// Gram matrix, of a convolution with groups one for each. Inputs of convolutions are unfolded with
-/// their padding, stride and dilation; of sentences, tokens that the batch's `attention_mask`
-/// leaves out do not count. *Errors:* those of the forward pass. *Cost:* forward passes up to the
+/// Gram matrix, or one per group for a grouped convolution. Inputs of convolutions are unfolded
+/// with their padding, stride and dilation; in sentences, tokens that the batch's `attention_mask`
+/// excludes do not count. *Errors:* those of the forward pass. *Cost:* forward passes up to the
 /// layer, and InputGram's; memory for one batch's activations and the Gram.
 std::vector<InputGram> collect_inputs(Module& model, const CalibrationRun& run,
                                       const CalibratedLayer& layer);

@@ -50,8 +50,8 @@ PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
   if (selector.groups().count() > 1) {
     throw ConfigError(
         "layer '" + layer +
-        "': balance_in_groups and balance_out_groups do not go with one-shot pruning "
-        "of a convolution in groups; leave them out, or the layer out of param_filter");
+        "': balance_in_groups and balance_out_groups cannot be combined with one-shot pruning of a "
+        "convolution in groups; leave them out, or the layer out of param_filter");
   }
   const auto groups = static_cast<int64_t>(grams.size());
   const Shape shape = shape_of_group(weight.shape(), groups);
@@ -107,9 +107,8 @@ void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
                        options.method == OneShotMethod::Admm;
   if (inverts && lacking != nullptr) {
     messages.push_back(fmt::format(
-        "layer '{}': the calibration has {} row{} for {} inputs, which leaves weights open that "
-        "damping alone decides on; more examples (calibration.examples, where the data has them) "
-        "would settle them",
+        "layer '{}': the calibration has {} row{} for {} inputs, so some weights are determined "
+        "only by damping; give more examples (calibration.examples), if the data has them",
         layer, lacking->rows(), lacking->rows() == 1 ? "" : "s", lacking->features()));
   }
 }

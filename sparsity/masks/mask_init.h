@@ -28,18 +28,18 @@ class InitMethod {
   using Function = std::function<MaskSet(const MaskInitRequest&)>;
 
   /// "random" (the default), "balanced" (each row and each column has its share), "topk",
-  /// "from_zeros", "checkerboard", "inherit" (the mask that the parameter has, of a run that its
-  /// values come from; where it holds more than the target, pruned by |w|). *Errors:* ConfigError
-  /// with the nearest name.
+  /// "from_zeros", "checkerboard", "inherit" (the existing mask of the parameter, from the run of
+  /// its values; pruned by |w| if it has more than the target). *Errors:* ConfigError with the
+  /// nearest name.
   InitMethod(std::string name = "random");  // NOLINT: a name is a method
   InitMethod(const char* name) : InitMethod(std::string(name)) {}
   InitMethod(Function function);  // NOLINT: a callable is a method
   static InitMethod from_config(const Config& config);
 
   const std::string& name() const { return name_; }
-  /// Whether masks are those that there are, as in a phase that follows another.
+  /// Whether existing masks are kept, as in a phase that follows another.
   bool inherits() const { return name_ == "inherit"; }
-  /// *Errors:* ShapeError when the mask made has another size than the parameter.
+  /// *Errors:* ShapeError if the new mask has another size than the parameter.
   MaskSet make(const MaskInitRequest& request) const;
 
  private:
@@ -47,10 +47,10 @@ class InitMethod {
   Function function_;
 };
 
-/// An evenly spread mask of shape [rows, columns]; its count is what comes out. With d = 1 − s,
-/// t(i) = floor(i·d + 1e-5) and P = ceil(columns/d + 1e-5), the base row is b(i) = [t(i+1) ≠ t(i)]
-/// for i = 0 … columns + P − 2; row r is the base row rotated by −r·floor(1/d − 1e-5).
-/// s, d and the products i·d in float32, the rest in double.
+/// An evenly spread mask of shape [rows, columns]; its count follows from the formula. With d = 1 −
+/// s, t(i) = floor(i·d + 1e-5) and P = ceil(columns/d + 1e-5), the base row is b(i) = [t(i+1) ≠
+/// t(i)] for i = 0 … columns + P − 2; row r is the base row rotated by −r·floor(1/d − 1e-5). s, d
+/// and the products i·d in float32, the rest in double.
 MaskSet checkerboard_mask(int64_t rows, int64_t columns, float sparsity);
 
 }  // namespace lacuna

@@ -1,5 +1,5 @@
-// MaskSelector: how positions of one parameter are kept, dropped and grown, as its score groups and
-// its pattern allow.
+// MaskSelector: selects the positions of one parameter that are kept, dropped and grown, within its
+// score groups and its pattern.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace lacuna {
 
-/// Exact selections among the positions of one shape. With a pattern its units compete, whole
-/// blocks or columns of a group of rows, by the sum of their positions' |score|; in an N:M pattern
-/// every cell (M units) keeps N at most, and growth fills the cells that have room. All counts are
-/// of positions, of all groups together, and multiples of the unit's size. Ties go to the lower
-/// flat index, of a unit's or a cell's first position, NaN ranks below everything, and nothing is
-/// chosen that a mask excludes.
+/// Exact selections among the positions of one shape. With a pattern, its units compete (whole
+/// blocks, or columns of a group of rows) by the sum of their positions' |score|; in an N:M pattern
+/// every cell (M units) keeps at most N, and growth fills the cells that have room. All counts are
+/// of positions, over all groups, and multiples of the unit's size. Ties go to the lower flat index
+/// of a unit's or a cell's first position, NaN ranks below everything, and positions that a mask
+/// excludes are never chosen.
 class MaskSelector {
  public:
-  /// *Requires* that groups and pattern fit the shape, and not both are there.
+  /// *Requires* that groups and pattern fit the shape, and that at most one of them is given.
   MaskSelector(const ScoreGroups& groups, const PatternShape& pattern, const Shape& shape);
 
   const Shape& shape() const { return shape_; }
@@ -34,17 +34,18 @@ class MaskSelector {
   int64_t kept_after_drop(float drop_fraction, int64_t nnz) const;
 
   /// The `count` present positions with the largest scores, one score per present position,
-  /// ascending by flat index. From a mask that is fuller than the pattern allows, no more than it
-  /// allows. *Errors:* ShapeError when the number of scores differs. *Cost:* O(present).
+  /// ascending by flat index. If the mask is fuller than the pattern allows, at most as many as it
+  /// allows. *Errors:* ShapeError if the number of scores differs. *Cost:* O(present).
   MaskSet keep(const MaskSet& present, std::span<const float> scores, int64_t count) const;
-  /// Keeps `count` as gradual pruning does: an N:M pattern is approached cell by cell, those whose
-  /// pruning loses the least first, and the other cells stay full; without one it is `keep`.
+  /// Keeps `count` as gradual pruning does: an N:M pattern is approached cell by cell, starting
+  /// with those whose pruning loses the least; the other cells stay full. Without a pattern, as
+  /// `keep`.
   MaskSet prune_gradually(const MaskSet& present, std::span<const float> scores,
                           int64_t count) const;
   /// `present` and the others with the largest |score|, until there are `count`; in an N:M pattern,
-  /// until its cells are full. Collective, where processes share the scores. *Cost:* O(shape) time,
+  /// until its cells are full. Collective if processes share the scores. *Cost:* O(shape) time,
   /// O(present + count) memory; each process sends its part of the scores once, and its share of
-  /// what is grown to each other.
+  /// the grown positions to each other process.
   MaskSet grow_maximum(const Scores& scores, int64_t count, const MaskSet& present) const;
   /// `present` and others drawn uniformly, until there are `count`; in an N:M pattern drawn
   /// uniformly in each cell, until it is full.
@@ -53,18 +54,18 @@ class MaskSelector {
   /// empty rows meet empty columns first. No group gets more than its part of `count`. *Requires*
   /// no pattern.
   MaskSet revive_empty(const CounterRng& rng, int64_t count, const MaskSet& kept) const;
-  /// What is kept of a dense matrix where nothing was kept before, chosen by kernels that are fast
+  /// The kept positions of a dense matrix without a previous mask, chosen by kernels that are fast
   /// enough for every step: in N:M patterns the N largest |w| of each cell, in block patterns the
   /// `count` positions in the blocks of largest norm. *Requires* a pattern. *Cost:* one pass over
   /// the matrix, and one over the mask; memory for the units' scores.
   MaskSet largest(const Tensor& matrix, int64_t count) const;
 
-  /// Whether positions have the pattern. An N:M pattern that gradual pruning is on its way to has
-  /// it in part: some of its cells are full still.
+  /// Whether positions have the pattern. During gradual pruning to an N:M pattern they have it only
+  /// in part: some cells are still full.
   enum class Fit { None, Partial, Whole };
   Fit fit(const MaskSet& mask) const;
-  /// *Errors:* ConfigError, always: names `parameter` and the place where a mask that does not fit
-  /// as a whole leaves the pattern.
+  /// *Errors:* always ConfigError: names `parameter` and the position at which a mask violates the
+  /// pattern.
   [[noreturn]] void refuse(const std::string& parameter, const MaskSet& mask) const;
 
  private:

@@ -1,4 +1,4 @@
-// Scores: what positions are kept, dropped and grown by.
+// Scores: the values by which positions are kept, dropped and grown.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ void take_magnitudes(std::span<float> values);
 /// |a[i]·b[i]|. *Requires* equal sizes.
 Tensor magnitudes_of_products(const Tensor& a, const Tensor& b);
 
-/// Gives the scores of some rows of a matrix, one row after the other, so that a matrix of scores
-/// need never be whole.
+/// Returns the scores of some rows of a matrix, one row after the other, so that a whole matrix of
+/// scores is never needed.
 using ScoreRows = std::function<void(std::span<const int64_t> rows, std::span<float> into)>;
-/// Gives some rows' scores that several processes have parts of: of `rows`, which has some for each
-/// process by rank, those of this one. Collective.
+/// Returns scores of rows that are sums over several processes: `rows` has rows for each process,
+/// by rank; this process gets its own. Collective.
 using SharedScoreRows =
     std::function<void(std::span<const std::vector<int64_t>> rows, std::span<float> into)>;
 
 /// The scores of a matrix's positions, by rows.
 struct Scores {
-  /// Of this process alone.
+  /// Only of this process.
   Scores(ScoreRows rows)
       : own_rows(
             [all = std::move(rows)](std::span<const std::vector<int64_t>> of_processes,

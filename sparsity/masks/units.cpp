@@ -27,9 +27,8 @@ class Sum {
 };
 
 [[noreturn]] void refuse_part(const PatternShape& pattern, int64_t row, int64_t column) {
-  throw ShapeError(
-      fmt::format("not a pattern of {}: the part at row {}, column {} is not there as a whole",
-                  pattern.description(), row, column));
+  throw ShapeError(fmt::format("not a pattern of {}: the part at row {}, column {} is incomplete",
+                               pattern.description(), row, column));
 }
 
 // The end of those from `first` on that are units (or elements) of the same `width` channels.

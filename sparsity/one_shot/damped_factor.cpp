@@ -52,11 +52,11 @@ double factor_damped(const std::string& whose, double damping,
   while (!factor(enough)) {
     enough = raised(enough);
     if (is_hopeless(enough)) {
-      throw DataError(fmt::format(
-          "{}the Gram matrix of its inputs cannot be factored, with any damping from {} to {}; are "
-          "the calibration inputs what they should be? Give other examples (`calibration`), "
-          "normalize the data, or leave the layer out of param_filter",
-          whose, shortest(damping), 100.0));
+      throw DataError(
+          fmt::format("{}the Gram matrix of its inputs cannot be factored, with any damping from "
+                      "{} to {}; check the calibration inputs, give other examples "
+                      "(`calibration`), normalize the data, or leave the layer out of param_filter",
+                      whose, shortest(damping), 100.0));
     }
   }
   if (enough != damping) {

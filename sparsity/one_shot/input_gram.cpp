@@ -66,7 +66,7 @@ void InputGram::add(std::span<const float> rows) {
   const auto width = static_cast<size_t>(features_);
   if (width == 0 ? !rows.empty() : rows.size() % width != 0) {
     throw ShapeError(
-        fmt::format("{} values of inputs are no rows of {} features", rows.size(), features_));
+        fmt::format("{} values of inputs are not rows of {} features", rows.size(), features_));
   }
   const size_t limit = static_cast<size_t>(kRows) * width;
   while (!rows.empty()) {

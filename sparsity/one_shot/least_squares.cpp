@@ -228,7 +228,7 @@ void LeastSquares::fit_rows(std::span<const int64_t> rows, const double* right, 
 PrunedWeight fit_least_squares(const std::string& layer, const Tensor& weight,
                                const InputGram& gram, const MaskSet& mask, double damping) {
   require_layer(layer, weight, gram, mask.shape());
-  if (!(damping >= 0.0)) throw ConfigError(of_layer(layer) + "damping is 0 or more");
+  if (!(damping >= 0.0)) throw ConfigError(of_layer(layer) + "damping must be at least 0");
   PrunedWeight fitted{.weight = weight, .mask = mask};
   if (mask.count() > 0) {
     try {

@@ -24,29 +24,29 @@ void require_options(const OneShotProblem& problem) {
     throw ConfigError(of_layer(problem.layer) + why);
   };
   if (problem.keep < 0 || problem.keep > problem.present.count()) {
-    refuse(fmt::format("{} positions cannot be kept of {}", problem.keep, problem.present.count()));
+    refuse(fmt::format("cannot keep {} positions of {}", problem.keep, problem.present.count()));
   }
   const int64_t unit = problem.selector.pattern().unit_size() * problem.selector.groups().count();
   if (problem.keep % unit != 0) {
-    refuse(fmt::format("{} positions to keep are no multiple of {}, a unit of every group",
+    refuse(fmt::format("{} positions to keep are not a multiple of {}, a unit of every group",
                        problem.keep, unit));
   }
   if (problem.by_rows() && problem.selector.groups().count() > 1) {
     refuse("positions compete in their rows or in score groups, not in both");
   }
   if (!(options.damping >= 0.0) || !(options.least_squares_damping >= 0.0)) {
-    refuse("damping is 0 or more");
+    refuse("damping must be at least 0");
   }
   if (options.sparsity && !(*options.sparsity >= 0.0 && *options.sparsity <= 1.0)) {
-    refuse("sparsity is from 0 to 1");
+    refuse("sparsity must be in [0, 1]");
   }
   if (options.block < 1 || options.rounds < 1 || options.gradual_rounds < 0 ||
       !(options.rho > 0.0)) {
-    refuse("block, rounds and rho are above 0, gradual_rounds is 0 or more");
+    refuse("block, rounds and rho must be above 0, gradual_rounds at least 0");
   }
   if (options.grid_scales.empty()) return;
   if (options.method != OneShotMethod::SparseGpt || options.least_squares) {
-    refuse("weights are brought to a grid by sparsegpt without least squares alone");
+    refuse("only sparsegpt without least squares rounds weights to a grid");
   }
   if (static_cast<int64_t>(options.grid_scales.size()) != problem.rows) {
     refuse(fmt::format("{} scales of a grid are not one for each of {} rows",

@@ -128,10 +128,10 @@ void SparseGptSweep::share_out() {
     const MaskSet fullest = keep_largest(problem_, problem_.weight.storage(), problem_.keep, {});
     if (keep_largest(problem_, problem_.weight.storage(), problem_.present.count(), {}).count() >
         fullest.count()) {
-      throw ConfigError(fmt::format(
-          "{}sparsegpt fills {} as far as it goes, and cannot keep {} positions: prune by "
-          "magnitude, wanda or admm",
-          of_layer(problem_.layer), pattern.description(), problem_.keep));
+      throw ConfigError(
+          fmt::format("{}sparsegpt fills {} greedily, and cannot keep {} positions: prune by "
+                      "magnitude, wanda or admm",
+                      of_layer(problem_.layer), pattern.description(), problem_.keep));
     }
     return;
   }

@@ -9,10 +9,9 @@
 
 namespace lacuna {
 
-/// Uniform: every tensor has the sparsity itself, counted for itself. The others share one budget
-/// of int((1 − s)·Σ numel) nonzeros (float32, truncated).
-/// *Sources:* Er and Erk: Mocanu et al. 2018 and Evci et al. 2020 (arXiv:1911.11134), Igq:
-/// Vysogorets & Kempe 2023 (arXiv:2107.02306).
+/// Uniform: every tensor has the given sparsity, counted separately. The others share one budget of
+/// int((1 − s)·Σ numel) nonzeros (float32, truncated). *Sources:* Er and Erk: Mocanu et al. 2018
+/// and Evci et al. 2020 (arXiv:1911.11134), Igq: Vysogorets & Kempe 2023 (arXiv:2107.02306).
 struct Distribution {
   enum class Kind { Uniform, Er, Erk, Igq };
   Kind kind = Kind::Uniform;
@@ -24,13 +23,13 @@ struct Distribution {
 
 /// Real-valued densities in [0, 1], one per tensor, whose numel-weighted mean is `density` (for
 /// Uniform: all equal to it). A layer whose share would exceed 1 becomes dense, and the rest is
-/// solved again until none does.
+/// solved again until no share does.
 std::vector<double> layer_densities(const Distribution& distribution, double density,
                                     const std::vector<Shape>& shapes);
 
 /// Nonzeros per tensor for a sparsity in [0, 1]. For all but Uniform they add up to the budget
-/// exactly, by largest remainders. *Errors:* ConfigError when the budget leaves a tensor without
-/// any nonzero: states the largest sparsity that can be reached.
+/// exactly, by largest remainders. *Errors:* ConfigError if the budget leaves a tensor without
+/// nonzeros; it states the largest possible sparsity.
 std::vector<int64_t> distribute_nnz(const Distribution& distribution, float sparsity,
                                     const std::vector<Shape>& shapes);
 

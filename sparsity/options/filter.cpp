@@ -88,7 +88,7 @@ std::string ParameterFilter::default_reason(const Parameter& parameter) {
     }
   }
   if (parameter.is_tied) return "another layer is tied to it";
-  return parameter.requires_dense ? "it requires to be dense" : "";
+  return parameter.requires_dense ? "it must stay dense" : "";
 }
 
 // Whether it may be sparse here. One that another layer uses too must be meant for certain.
@@ -113,9 +113,9 @@ std::vector<ParameterPtr> ParameterFilter::select(
     described.push_back(names.back());
     if (!parameter->trainable) described.back() += " (frozen)";
     if (parameter->requires_dense) {
-      described.back() += " (it requires to be dense)";
+      described.back() += " (it must stay dense)";
     } else if (parameter->is_tied) {
-      described.back() += " (another layer is tied to it: only its full name chooses it)";
+      described.back() += " (another layer is tied to it: only its full name selects it)";
     }
   }
   for (const std::string& glob : is_default_ ? except_ : globs_) {

@@ -15,30 +15,30 @@ class ParameterFilter {
  public:
   using Predicate = std::function<bool(const std::string& name, const Parameter& parameter)>;
 
-  /// What a parameter is: the weight of a linear layer or of a convolution (Parameter::use), of
-  /// rank above 1, whose lower-cased name contains none of embedding, norm, lm_head, pe_helper.
-  /// Biases, norms, embeddings, positions and parameters without a stated use are left out.
+  /// The default filter: weights of linear layers and convolutions (Parameter::use) of rank above 1
+  /// whose lower-case name contains none of embedding, norm, lm_head, pe_helper. Biases, norms,
+  /// embeddings, positions and parameters without a stated use are left out.
   ParameterFilter();
-  /// Globs, `*` crossing dots. A parameter that matches any of them is chosen. Globs of cstorch's
-  /// model zoo (`*proj_q_dense_layer.weight`, `*ffn.ffn.0.linear_layer.weight`) match the
-  /// parameters with Hugging Face's names that do the same.
+  /// Globs, in which `*` also matches dots. A parameter that matches any of them is chosen. Globs
+  /// of cstorch's model zoo (`*proj_q_dense_layer.weight`, `*ffn.ffn.0.linear_layer.weight`) match
+  /// the parameters with Hugging Face's names that do the same.
   ParameterFilter(std::vector<std::string> globs);
   ParameterFilter(const char* glob) : ParameterFilter(std::vector<std::string>{glob}) {}
   ParameterFilter(Predicate predicate);
-  /// What the default filter chooses, but for what the globs match.
+  /// What the default filter chooses, except what the globs match.
   static ParameterFilter all_but(std::vector<std::string> globs);
   /// null and "default" → the default; `{except: GLOBS}` → all_but; text → a glob; a list → globs.
   /// *Errors:* ConfigError.
   static ParameterFilter from_config(const Config& config);
-  /// Why the default filter leaves a parameter out, as in "of shape [10]"; empty when it does not.
+  /// Why the default filter excludes a parameter, as in "of shape [10]"; empty if it does not.
   static std::string default_reason(const Parameter& parameter);
 
-  /// The chosen ones, without those that require to be dense or are frozen. *Errors:* ConfigError
-  /// when a glob matches none of the parameters, or nothing is chosen: names the filter and the
-  /// nearest or all names, those that the default filter leaves out with the reason.
+  /// The chosen parameters, without those that must stay dense or are frozen. *Errors:* ConfigError
+  /// if a glob matches none of the parameters, or nothing is chosen: names the filter and the
+  /// nearest name or all names, with the reasons why the default filter excludes them.
   std::vector<ParameterPtr> select(const std::vector<ParameterPtr>& parameters) const;
   bool matches(const Parameter& parameter) const;
-  /// Whether it would match the parameter, were that not frozen.
+  /// Whether it would match the parameter if that were not frozen.
   bool matches_but_for_freezing(const Parameter& parameter) const;
 
   /// "'fc*.weight'", "the default filter": for messages.

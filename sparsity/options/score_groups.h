@@ -9,7 +9,7 @@
 namespace lacuna {
 
 /// One competition over the whole tensor, or equal groups of rows or of columns. Dimension 0 is the
-/// rows (outputs), all others together the columns (inputs). Of a convolution's weight, groups of
+/// rows (outputs), all others together the columns (inputs). For a convolution's weight, groups of
 /// columns are groups of input channels with all their taps.
 struct ScoreGroups {
   enum class Along { Flat, Rows, Columns };
@@ -22,7 +22,7 @@ struct ScoreGroups {
   /// `balance_in_groups`: columns (input channels) split into n groups.
   static ScoreGroups columns(int64_t n) { return {Along::Columns, n}; }
 
-  /// *Errors:* ShapeError naming `parameter`, its shape and n when the dimension is not divisible.
+  /// *Errors:* ShapeError with `parameter`, its shape and n if the dimension is not divisible.
   void require_fit(const std::string& parameter, const Shape& shape) const;
 };
 
@@ -42,7 +42,7 @@ class GroupIndex {
   int64_t of(int64_t row, int64_t column) const {
     return row / rows_of_one_ + column / columns_of_one_;
   }
-  /// The columns that follow each other in one group.
+  /// The number of consecutive columns of one group.
   int64_t columns_of_one() const { return columns_of_one_; }
 
  private:
@@ -50,7 +50,7 @@ class GroupIndex {
   int64_t width_;                         // contiguous positions of a group in one row
   int64_t stride_;                        // from one such run to the next
   int64_t offset_;                        // from one group to the next
-  int64_t rows_of_one_, columns_of_one_;  // of the tensor where it is not divided
+  int64_t rows_of_one_, columns_of_one_;  // of the tensor if it is not divided
 };
 
 }  // namespace lacuna

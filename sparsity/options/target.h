@@ -1,4 +1,4 @@
-// SparsityTarget: how sparse an algorithm makes its parameters, in any of the ways to state it.
+// SparsityTarget: the target sparsity of an algorithm, in any of its forms.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ class SparsityTarget {
 
   /// Whether it is the same at every step.
   bool is_constant() const { return density_ || fan_in_ || sparsity_.is_constant(); }
-  /// Whether a constant leaves anything: a sparsity in [0, 1), as exact as it was given.
+  /// Whether a constant leaves any nonzeros: a sparsity in [0, 1), in its given precision.
   bool is_below_one() const;
   bool has_fan_in() const { return fan_in_.has_value(); }
   const Schedule& schedule() const { return sparsity_; }
 
-  /// The sparsity wanted at a step, clamped to [0, 1]; for a fan-in that of `shape`.
+  /// The target sparsity at a step, clamped to [0, 1]; for a fan-in, that of `shape`.
   double sparsity_at(int64_t step, int64_t updates, const Shape& shape) const;
 
   /// Nonzeros per tensor at a step. With groups each tensor's is a multiple of the group count.

@@ -14,16 +14,17 @@
 
 namespace lacuna {
 
-/// The gradients since the last `zero_grad`, added up, in the parameter's shape. Those of a
-/// compressed weight of a linear layer are kept as the factors of their products, one pair per
-/// micro-batch, which the backward pass has in memory anyway: rows of the sum Σ dYᵀX are computed
-/// when they are asked for, so accumulation over micro-batches is exact by construction. *Memory:*
-/// the factors; numel floats for a parameter whose layout stores every position, and for the
-/// compressed weight of a convolution, whose gradient comes whole.
+/// The gradients since the last `zero_grad`, added up, in the parameter's shape. For a compressed
+/// weight of a linear layer, the factors of their products are kept, one pair per micro-batch,
+/// which the backward pass has in memory anyway: rows of the sum Σ dYᵀX are computed on request, so
+/// accumulation over micro-batches is exact by construction. *Memory:* the factors; numel floats
+/// for a parameter whose layout stores every position, and for the compressed weight of a
+/// convolution, whose whole gradient is computed.
 class DenseGradient final : public GradientTap {
  public:
-  /// `collector`: the parameter's, where its gradients come by shards (core/shards.h); these are
-  /// then summed in the shards' tree, over all processes, when somebody asks: all must.
+  /// `collector`: that of the parameter if its gradients arrive by shards (core/shards.h); they are
+  /// then summed in the shards' tree, over all processes, on request, which all processes must
+  /// make.
   explicit DenseGradient(GradientRoute route,
                          std::shared_ptr<GradientCollector> collector = nullptr)
       : GradientTap(route), collector_(std::move(collector)) {}
@@ -34,14 +35,14 @@ class DenseGradient final : public GradientTap {
 
   /// False before the first backward.
   bool is_known() const { return sum_.defined() || !products_.empty() || !batches_.empty(); }
-  /// Some rows, one after the other. *Cost:* that part of the products.
+  /// Some rows, one after the other. *Cost:* their part of the products.
   void rows(std::span<const int64_t> rows, std::span<float> into);
   /// The gradient by rows, of which several processes may have parts. *Lifetime:* this outlives it.
-  /// *Cost:* of rows, that part of the products; of several processes, for the rows of all.
+  /// *Cost:* for rows, their part of the products; with several processes, for the rows of all.
   Scores scores();
-  /// The whole. *Requires* is_known(). *Cost:* numel floats, and the products.
+  /// The whole gradient. *Requires* is_known(). *Cost:* numel floats, and the products.
   const Tensor& sum();
-  /// The whole, to be changed; the gradients seen are forgotten.
+  /// The whole gradient, for changes; the stored gradients are dropped.
   Tensor take_sum();
 
  private:
@@ -49,12 +50,12 @@ class DenseGradient final : public GradientTap {
     Tensor dy, x;  // x row-major
     int64_t shard = -1;
   };
-  // What came by shards of one batch.
+  // The gradients of one batch's shards.
   struct Batch {
     int64_t number = 0;
     bool is_shared = false;
     std::vector<TensorSum> sums = {};     // a shard's n-th gradient in the n-th: one for each use
-    std::map<int64_t, size_t> uses = {};  // by shard: how many there are of it
+    std::map<int64_t, size_t> uses = {};  // number of uses, by shard
     std::vector<Product> products = {};
   };
 

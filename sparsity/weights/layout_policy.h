@@ -1,4 +1,4 @@
-// LayoutPolicy: in which layout a parameter is stored.
+// LayoutPolicy: chooses the layout in which a parameter is stored.
 #pragma once
 
 #include <cstdint>
@@ -22,31 +22,31 @@ struct CompressionLimits {
   /// Examples in a training batch.
   int64_t batch = 128;
   /// How often a batch multiplies by each element of a parameter, by the parameter's name: the rows
-  /// of its products. Examples times tokens in a transformer, times places in a convolution. For
-  /// parameters that are not here: `batch`, and for convolutions its images.
+  /// of its products. Examples times tokens in a transformer, times positions in a convolution. For
+  /// other parameters: `batch`, and for convolutions its images.
   std::map<std::string, int64_t> rows = {};
   /// The density up to which a parameter is stored as csr, or in the layout of its pattern, and
-  /// masked above it: what an earlier run found, or an entry made by the cost model when it is
-  /// first needed.
+  /// masked above it: the result of an earlier run, or of the cost model when it is first needed.
   DensityLimits compress_below = {};
-  /// Whether limits that are missing are measured, which may come out otherwise on another machine
-  /// or another day; else they are the same everywhere: `assumed_limit`.
+  /// Whether missing limits are measured, with results that may differ between machines and days;
+  /// otherwise they are the same everywhere: `assumed_limit`.
   bool are_measured = true;
 
   /// Rows of the products of a training batch with this parameter.
   int64_t rows_of(const Parameter& parameter) const;
-  /// The convolution of a training batch with this parameter: as many images of the size that it
-  /// was made for as have those rows. *Requires* a parameter that knows its images.
+  /// The convolution of a training batch with this parameter: as many images of its size as give
+  /// those rows. *Requires* a parameter that knows its images.
   ConvolutionShape convolution_of(const Parameter& parameter) const;
 };
 
-/// A density up to which compressed layouts pay on most machines, without a measurement: 0.2 for
-/// csr, 0.1 of convolutions' weights, 0.75 for patterns, and 0 for csr that is kept for one step.
+/// A density up to which compressed layouts are faster on most machines, without a measurement: 0.2
+/// for csr, 0.1 for convolutions' weights, 0.75 for patterns, and 0 for csr that is kept for one
+/// step.
 double assumed_limit(const Parameter& parameter, const Layout& compressed,
                      PatternLifetime lifetime);
 
-/// Chooses layouts for the parameters of one algorithm, or of none: the layout that is asked for,
-/// or the fastest one that can hold a mask.
+/// Chooses layouts for the parameters of one algorithm, or without an algorithm: the requested
+/// layout, or the fastest one that can hold a mask.
 class LayoutPolicy {
  public:
   explicit LayoutPolicy(LayoutOption option = {}, PatternShape pattern = {},
@@ -60,14 +60,14 @@ class LayoutPolicy {
   CompressionLimits& limits() const { return *limits_; }
   void share_limits(const LayoutPolicy& other) { limits_ = other.limits_; }
 
-  /// The alternative to masked: csr, or the one made for the pattern. Weights of convolutions are
-  /// stored as csr whatever their pattern.
+  /// The alternative to masked: csr, or the one for the pattern. Weights of convolutions are stored
+  /// as csr whatever their pattern.
   const Layout& compressed(const Parameter& parameter) const;
-  /// The layout for a parameter with this mask: masked, which always can, where the layout asked
-  /// for cannot hold it. Under `auto` a limit that is missing is measured.
-  /// *Errors:* ConfigError when the mask has not the pattern.
+  /// The layout for a parameter with this mask: masked, which supports every mask, if the requested
+  /// layout cannot hold it. Under `auto`, a missing limit is measured. *Errors:* ConfigError if the
+  /// mask does not have the pattern.
   const Layout& choose(const Parameter& parameter, const MaskSet& mask) const;
-  /// The layout for a mask with so many nonzeros that has the pattern as far as its count allows.
+  /// The layout for a mask with this many nonzeros that has the pattern as far as its count allows.
   const Layout& foresee(const Parameter& parameter, int64_t nnz) const;
 
  private:

@@ -1,4 +1,4 @@
-// Installing a mask: a parameter gets another set of positions, in the layout that suits it.
+// Installing a mask: gives a parameter another set of positions, in a suitable layout.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ struct MaskChange {
   DeadLines dead = {};  ///< of the new mask
 };
 
-/// Where an installation finds what it needs.
+/// The optional inputs of an installation.
 struct InstallOptions {
-  /// The mask there is, where some form of it has been made already.
+  /// The current mask, if some form of it already exists.
   const MaskSet* present = nullptr;
-  /// A dense array in the parameter's shape from which the values are taken; the gradient is
-  /// dropped then. Else values stay what they are at positions that stay, and new ones are zero.
+  /// A dense array in the parameter's shape with the new values; the gradient is then dropped.
+  /// Otherwise values at remaining positions do not change, and new ones are zero.
   const Tensor* master = nullptr;
 };
 
 /// Gives a parameter a mask, in the layout that the policy chooses: values, gradient and optimizer
-/// states move with it. Needs no algorithm, nor that the parameter is under one.
-/// *Errors:* ShapeError when the mask is of another shape; ConfigError when it has not the policy's
-/// pattern. *Cost:* O(nonzeros before and after), and the shape's size with a master.
+/// states move with it. Works without an algorithm. *Errors:* ShapeError if the mask has another
+/// shape; ConfigError if it does not have the policy's pattern. *Cost:* O(nonzeros before and
+/// after), and the shape's size with a master.
 MaskChange install_mask(Parameter& parameter, const MaskSet& mask, const LayoutPolicy& policy,
                         const InstallOptions& options = {});
 
 /// Gives a parameter a pattern, and at its positions the values of a dense array; the gradient is
-/// dropped. *Shapes:* dense as the parameter. *Cost:* O(shape).
+/// dropped. *Shapes:* `dense` has the parameter's shape. *Cost:* O(shape).
 void take_values(Parameter& parameter, const PatternPtr& pattern, const Tensor& dense);
 
 /// Moves a parameter with its mask to the layout that the policy's option names, for a checkpoint
-/// that was saved in another; under `auto` it stays in its own. *Errors:* ShapeError.
+/// that was saved in another; under `auto` it keeps its layout. *Errors:* ShapeError.
 void restore_layout(Parameter& parameter, const LayoutPolicy& policy);
 
 }  // namespace lacuna

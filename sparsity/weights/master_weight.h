@@ -1,4 +1,4 @@
-// MasterWeight: the dense weight that is trained where a parameter shows only a part of it.
+// MasterWeight: the dense weight that is trained while a parameter has only a part of it.
 #pragma once
 
 #include "lacuna/framework/core/tensor.h"
@@ -7,18 +7,18 @@
 
 namespace lacuna {
 
-/// The dense master of one parameter: an array in its shape, kept in the parameter's slots, of
-/// which the parameter's values are the part that its mask shows. The optimizer trains the master,
-/// with dense states; `MasterSwap` lays it out for that. Released by its destructor.
+/// The dense master of one parameter: an array in its shape, kept in the parameter's slots, whose
+/// values at the mask's positions are the parameter's values. The optimizer trains the master, with
+/// dense states; `MasterSwap` prepares it for that. Released by its destructor.
 class MasterWeight {
  public:
-  /// The state of the parameter after the master is gone.
+  /// The state of the parameter after the master is released.
   enum class Remains {
-    Part,    ///< the sparse weight that is used, with sparse states
+    Part,    ///< the sparse weight in use, with sparse states
     Master,  ///< the dense master itself
   };
 
-  /// Begins as the whole weight that the parameter has. *Ownership:* the parameter outlives it.
+  /// Starts as the whole weight of the parameter. *Ownership:* the parameter outlives it.
   MasterWeight(Parameter& parameter, Remains remains);
   ~MasterWeight();
   MasterWeight(const MasterWeight&) = delete;
@@ -28,7 +28,8 @@ class MasterWeight {
   const Tensor& values() const;
   /// From a checkpoint. The optimizer's states are dense from now on.
   void restore(Tensor values);
-  /// Marks the parameter as holding a checkpoint's values, so that it stays whatever remains.
+  /// Marks the parameter's values as those of a checkpoint, so that its destructor does not change
+  /// them.
   void keep_part() { remains_ = Remains::Part; }
 
  private:
@@ -36,19 +37,19 @@ class MasterWeight {
   Remains remains_;
 };
 
-/// The dense master that a parameter has now; null where it has none.
+/// The current dense master of a parameter; null if it has none.
 const Tensor* master_of(const Parameter& parameter);
 
-/// For as long as it lives the parameter is dense: its values are its master's, so that the
-/// optimizer trains that. `commit` ends this with the parameter's mask over the changed master. A
-/// swap that is destroyed without it, because the step has thrown, puts back the pattern and the
-/// values that the parameter had.
+/// While it exists, the parameter is dense: its values are its master's, so the optimizer trains
+/// the master. `commit` ends this and applies the parameter's mask to the changed master. If a swap
+/// is destroyed without it, because the step has thrown, the parameter gets its previous pattern
+/// and values.
 class MasterSwap final : public StepScope {
  public:
-  /// Whether a new mask follows at once, which will take its values from the master.
+  /// Whether a new mask follows immediately, with values from the master.
   enum class Then { UseMask, ChooseMask };
 
-  /// *Shapes:* gradient as the parameter: with respect to the part that is used.
+  /// *Shapes:* gradient as the parameter: with respect to the part in use.
   MasterSwap(Parameter& parameter, const MasterWeight& master, Tensor gradient, Then then);
   ~MasterSwap() override;
   void commit() override;
@@ -56,7 +57,7 @@ class MasterSwap final : public StepScope {
  private:
   Parameter& parameter_;
   Tensor master_;
-  PatternPtr pattern_;  // null once it is back
+  PatternPtr pattern_;  // null once it is restored
   Tensor values_;       // those in the pattern
   Then then_;
 };

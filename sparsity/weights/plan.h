@@ -1,5 +1,5 @@
-// What an algorithm will do, as far as it can be counted before any training, and what an update
-// did.
+// The plan of an algorithm, as far as it can be computed before training, and the record of an
+// update.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace lacuna {
 
-/// Where the masks come from when an algorithm takes charge of parameters.
+/// The source of the masks when an algorithm takes charge of parameters.
 enum class MaskSource {
   Made,       ///< the algorithm makes first masks
-  Inherited,  ///< those that the phase before left; where they hold more than the target, pruned
-  Loaded,     ///< a checkpoint's: they stay as they are
+  Inherited,  ///< those of the previous phase, pruned if they have more than the target
+  Loaded,     ///< those of a checkpoint: they do not change
 };
 
-/// How many nonzeros a parameter has after a step.
+/// The number of nonzeros of a parameter after a step.
 struct PlannedCount {
   int64_t step = 0;
   int64_t nnz = 0;
@@ -40,9 +40,9 @@ struct PlannedParameter {
   int64_t final_nnz = 0;
   std::vector<int64_t> update_steps;  ///< steps after which its mask changes
   int64_t begin = 0;                  ///< steps done when it gets its initial nonzeros
-  int64_t nnz_before = 0;             ///< its nonzeros before that, where it begins later than at 0
-  /// The steps after which it has another number of nonzeros, ascending. Where an algorithm's
-  /// forecast leaves it empty, its first update makes the final ones of the initial ones.
+  int64_t nnz_before = 0;             ///< its nonzeros before that, if it begins after step 0
+  /// The steps after which its number of nonzeros changes, ascending. If an algorithm's forecast
+  /// leaves it empty, the first update changes the initial number to the final one.
   std::vector<PlannedCount> changes = {};
   std::string layout = {};        ///< how it is stored with its initial nonzeros
   std::string final_layout = {};  ///< and with its final ones
@@ -52,22 +52,21 @@ struct PlannedParameter {
   const Parameter* source = nullptr;                      ///< alive as long as its model
 };
 
-/// The mean of a parameter's nonzeros over the examples of a run. `entries` are all that are
-/// planned for it, in order, one at least; `examples_until` counts the examples of the steps up to
-/// one.
+/// The mean of a parameter's nonzeros over the examples of a run. `entries` are all of its plans,
+/// in order, at least one; `examples_until` counts the examples of the steps up to one.
 double mean_nnz(std::span<const PlannedParameter* const> entries, int64_t total_steps,
                 const std::function<double(int64_t step)>& examples_until);
 
-/// A plan in the making: what an algorithm begins with, and what its steps make of it.
+/// A plan under construction: the initial state of an algorithm, and the effect of its steps.
 struct Forecast {
   int64_t steps = 0;
-  /// How it takes charge. `initial_nnz` of the parameters is what they have before that.
+  /// How it takes charge. `initial_nnz` of the parameters is their number before that.
   MaskSource source = MaskSource::Made;
   std::vector<PlannedParameter> parameters = {};
-  /// Whether the counts are what will be: not where values or gradients decide on them.
+  /// Whether the counts are exact: false if they depend on values or gradients.
   bool is_exact = true;
 
-  /// Of all parameters, in their order.
+  /// The plans of all parameters, in order.
   std::vector<Shape> shapes() const {
     std::vector<Shape> all;
     for (const PlannedParameter& parameter : parameters) all.push_back(parameter.shape);
@@ -75,7 +74,7 @@ struct Forecast {
   }
 };
 
-/// What one topology update did to one parameter.
+/// The effect of one topology update on one parameter.
 struct MaskUpdate {
   std::string parameter;
   double target_sparsity = 0.0;
@@ -84,15 +83,15 @@ struct MaskUpdate {
   int64_t dropped = 0;  ///< positions that were in the old mask only
   int64_t grown = 0;    ///< positions that are in the new mask only
   double churn = 0.0;   ///< grown / nnz
-  /// Fraction of positions that have ever been in the mask (ITOP rate); not known of parameters of
+  /// Fraction of positions that have ever been in the mask (ITOP rate); unknown for parameters with
   /// more than 2^30 positions.
   std::optional<double> ever_active = {};
   int64_t dead_rows = 0;     ///< rows (outputs) without a nonzero
   int64_t dead_columns = 0;  ///< columns (inputs) without a nonzero; of a convolution, channels
   std::string layout = {};   ///< how it is stored from now on
-  /// ‖X(Ŵ − W)ᵀ‖² / ‖XWᵀ‖² over calibration inputs X, where one-shot pruning made the mask.
+  /// ‖X(Ŵ − W)ᵀ‖² / ‖XWᵀ‖² over calibration inputs X, if one-shot pruning made the mask.
   std::optional<double> relative_error = {};
-  std::vector<std::string> messages = {};  ///< what the user should know of it
+  std::vector<std::string> messages = {};  ///< messages for the user
 };
 
 }  // namespace lacuna

@@ -124,10 +124,10 @@ DenseGradient* SparseWeight::gradient() const {
 
 void SparseWeight::keep_master(MasterWeight::Remains remains) {
   if (parameter_->sparse_gradient) {
-    throw ConfigError(fmt::format(
-        "{} needs the whole gradient of '{}' at each step, and it is sparse there: leave out "
-        "sparse_gradient of its layer, or the parameter of param_filter",
-        parameter_->sparsified_by, name()));
+    throw ConfigError(
+        fmt::format("{} needs the whole gradient of '{}' at each step, but it is sparse: remove "
+                    "sparse_gradient from its layer, or the parameter from param_filter",
+                    parameter_->sparsified_by, name()));
   }
   master_.emplace(*parameter_, remains);
 }

@@ -20,13 +20,13 @@
 
 namespace lacuna {
 
-/// A parameter that an algorithm manages, with the algorithm's state for it: its target,
-/// its statistics, its dense gradient where one was asked for, its dense master where it has one.
-/// While it lives, no other algorithm can take the parameter; its destructor lets it go.
+/// A parameter that an algorithm manages, with the algorithm's state for it: its target, its
+/// statistics, its dense gradient if one was requested, and its dense master if it has one. While
+/// it exists, no other algorithm can manage the parameter; its destructor releases it.
 class SparseWeight {
  public:
-  /// `algorithm` is its type, for messages. *Errors:* StateError when another algorithm has the
-  /// parameter. ConfigError and ShapeError when groups or pattern do not fit it.
+  /// `algorithm` is its type, for messages. *Errors:* StateError if another algorithm manages the
+  /// parameter; ConfigError and ShapeError if groups or pattern do not fit it.
   SparseWeight(ParameterPtr parameter, std::string_view algorithm, const ScoreGroups& groups,
                const PatternShape& pattern);
   ~SparseWeight();
@@ -41,22 +41,21 @@ class SparseWeight {
   int64_t numel() const { return parameter_->numel(); }
   int64_t nnz() const { return parameter_->pattern()->nnz(); }
 
-  /// How its positions are kept, dropped and grown.
+  /// Selects the positions that are kept, dropped and grown.
   const MaskSelector& selector() const { return selector_; }
-  /// The positions there are.
+  /// The current positions.
   MaskSet mask() const { return MaskSet(parameter_->pattern()); }
-  /// Its values at the positions there are, ascending by flat index.
+  /// Its values at the current positions, ascending by flat index.
   Tensor elements() const { return parameter_->compacted(parameter_->values()); }
-  /// |w| at the positions there are, ascending by flat index: scores of `mask()`.
+  /// |w| at the current positions, ascending by flat index: scores of `mask()`.
   Tensor magnitudes() const;
 
-  /// Aimed at as of the last update; the sparsity in [0, 1], the nonzeros in whole units and
-  /// groups.
+  /// Targets of the last update; the sparsity in [0, 1], the nonzeros in whole units and groups.
   double target_sparsity() const { return target_sparsity_; }
   int64_t target_nnz() const { return target_nnz_; }
   void set_target(int64_t nnz, double sparsity);
 
-  /// Says how long the masks that come are kept, of the one there is.
+  /// Sets how long the masks are kept, including the current one.
   void set_lifetime(PatternLifetime lifetime);
   /// Counts an installed mask, and returns the changes to the parameter.
   MaskUpdate note(const MaskSet& mask, const MaskChange& change);
@@ -65,10 +64,10 @@ class SparseWeight {
   void watch_gradient(GradientRoute route);
   void stop_watching();
   bool is_watched() const { return gradient_ != nullptr; }
-  /// The dense gradient that is collected; null where none is, or none was seen yet.
+  /// The dense gradient; null if none is collected, or none has arrived yet.
   DenseGradient* gradient() const;
 
-  /// Keeps a dense master from now on, which begins as the whole weight.
+  /// Keeps a dense master from now on, which starts as the whole weight.
   void keep_master(MasterWeight::Remains remains);
   /// Null if there is none.
   MasterWeight* master() { return master_ ? &*master_ : nullptr; }
@@ -92,13 +91,13 @@ class SparseWeight {
   MaskSelector selector_;
   int64_t target_nnz_ = 0;
   double target_sparsity_ = 0.0;
-  std::optional<EverActive> ever_active_;  // none of a parameter that is too large for it
+  std::optional<EverActive> ever_active_;  // none for a parameter that is too large
   std::shared_ptr<DenseGradient> gradient_;
   std::optional<MasterWeight> master_;
 };
 
-/// The array in a parameter's shape that a saved state holds for it as "<key>/<name>".
-/// *Errors:* CheckpointError when it is absent or has another shape.
+/// The array in a parameter's shape that a saved state has as "<key>/<name>". *Errors:*
+/// CheckpointError if it is absent or has another shape.
 Tensor saved_array(const StateDict& state, const std::string& key, const Parameter& parameter);
 
 }  // namespace lacuna

@@ -177,8 +177,8 @@ TEST(BatchNormLayer, WithoutAffineHasNoParameters) {
 TEST(BatchNormLayer, RefusesToTrainOnOneValueAChannel) {
   Normed m;
   const std::string words =
-      "layer 'norm' (batch_norm): training needs more than one value a channel, found [1, 2]; use "
-      "a larger batch, or train.drop_last where it is an epoch's last one";
+      "layer 'norm' (batch_norm): training needs more than one value per channel, found [1, 2]; "
+      "use a larger batch, or train.drop_last if it is the last one of an epoch";
   expect_throws<ShapeError>([&] { m(Tensor::from({1, 2}, std::vector<float>{1, 2})); }, words);
   expect_throws<ShapeError>([&] { m(Tensor::zeros({1, 2, 1, 1})); }, "found [1, 2, 1, 1]");
   expect_throws<ShapeError>([&] { m(Tensor::zeros({0, 2, 3, 3})); }, "found [0, 2, 3, 3]");

@@ -82,8 +82,8 @@ TEST(Parallel, RefusesWhatDoesNotFit) {
       [&] {
         parallel.output_shape({2, 2});
       },
-      "layer 'qkv' (parallel): 'b' gives shape [3, 2], which does not fit "
-      "beside [2, 2] of the branches before it");
+      "layer 'qkv' (parallel): 'b' gives shape [3, 2], which cannot be concatenated with [2, 2] of "
+      "the branches before it");
   EXPECT_EQ(parallel.output_shape({3, 5}), (Shape{3, 7}));
 }
 

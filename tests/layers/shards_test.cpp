@@ -142,7 +142,7 @@ TEST(ShardedLayers, ShardsNeedABatchOfThem) {
 
 TEST(DataParallel, NamesTheProcessesThatDivideTheShards) {
   expect_throws<ConfigError>([] { require_processes_divide(6, 4); },
-                             "4 processes do not divide 6 shards; start 1, 2, 3 or 6");
+                             "4 processes cannot share 6 shards equally; start 1, 2, 3 or 6");
 }
 
 }  // namespace

@@ -133,9 +133,9 @@ TEST(TiedLinear, OnlyTheWeightsFullNameMakesItSparse) {
   Tied tied;
   for (const char* glob : {"in.*", "*.weight"}) {
     Static by_glob({.sparsity = 0.5, .param_filter = glob});
-    expect_throws<ConfigError>([&] { tied.model.apply(by_glob); },
-                               "in.table.weight (another layer is tied to it: only its full name "
-                               "chooses it)");
+    expect_throws<ConfigError>(
+        [&] { tied.model.apply(by_glob); },
+        "in.table.weight (another layer is tied to it: only its full name selects it)");
   }
   Static by_default({.sparsity = 0.5});
   expect_throws<ConfigError>([&] { tied.model.apply(by_default); },
@@ -152,8 +152,8 @@ TEST(TiedLinear, RefusesAWeightWhoseGradientIsToBeSparse) {
   Tied tied;
   tied.table->weight->sparse_gradient = true;
   expect_throws<ConfigError>([&] { TiedLinear({.weight = tied.table->weight}); },
-                             "every row of 'in.table.weight' gets a gradient where a linear layer "
-                             "is tied to it; leave out sparse_gradient there");
+                             "every row of 'in.table.weight' gets a gradient, because a linear "
+                             "layer is tied to it; leave out sparse_gradient there");
 }
 
 TEST(TiedLinear, CountsForWhatItMultiplies) {

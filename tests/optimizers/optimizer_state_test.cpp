@@ -227,8 +227,8 @@ TEST(OptimizerStateDict, WhatDoesNotFitIsListedAndNothingChanges) {
   bad.set("step", int64_t{77});
   const auto load = [&] { optimizer.load_state_dict(bad); };
   expect_throws<CheckpointError>(load, "the saved optimizer state does not fit: ");
-  expect_throws<CheckpointError>(load, "'fc1.bias/step' is missing or no count");
-  expect_throws<CheckpointError>(load, "'fc1.weight/exp_avg' is missing or no array of floats");
+  expect_throws<CheckpointError>(load, "'fc1.bias/step' is missing or not a count");
+  expect_throws<CheckpointError>(load, "'fc1.weight/exp_avg' is missing or not an array of floats");
   expect_throws<CheckpointError>(load, "'fc1.weight/exp_avg_sq' has shape [4], expected [3]");
   expect_throws<CheckpointError>(load, "'fc2.weight/exp_avg' is unexpected");
   EXPECT_EQ(optimizer.steps(), 1);
@@ -244,11 +244,11 @@ TEST(OptimizerStateDict, OfAnotherTypeOrWithoutOneIsRefused) {
   StateDict negative = sgd.state_dict();
   negative.set("step", int64_t{-1});
   expect_throws<CheckpointError>([&] { sgd.load_state_dict(negative); },
-                                 "'step' is missing or no count");
+                                 "'step' is missing or not a count");
   StateDict text = sgd.state_dict();
   text.set("step", std::string("1"));
   expect_throws<CheckpointError>([&] { sgd.load_state_dict(text); },
-                                 "'step' is missing or no count");
+                                 "'step' is missing or not a count");
 }
 
 TEST(OptimizerStateDict, StatesOfMomentumDoNotFitPlainDescent) {

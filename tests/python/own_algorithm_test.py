@@ -122,7 +122,7 @@ def test_names_are_taken_once():
     with pytest.raises(lc.StateError, match="rigl"):
         lc.register("rigl")(Drifting)
     assert lc.register("drifting")(Drifting) is Drifting  # as where a cell of a notebook runs again
-    with pytest.raises(TypeError, match="no SparsityAlgorithm"):
+    with pytest.raises(TypeError, match="not a SparsityAlgorithm"):
         lc.register("mine")(dict)
 
 

@@ -166,8 +166,8 @@ def test_mistakes_in_data_are_named(tmp_path):
         (Ragged, lc.DataError, r"example \d of 'Ragged'.*shape"),
         (Mixed, lc.DataError, "example 2 of 'Mixed'.*kind"),
         (Texts, TypeError, "example 0 of 'Texts'.*numbers"),
-        (Beyond, lc.DataError, "of 'Beyond' is of class 2"),
-        (Negative, lc.DataError, "example 1 of 'Negative' is of class -1"),
+        (Beyond, lc.DataError, "of 'Beyond' has class 2"),
+        (Negative, lc.DataError, "example 1 of 'Negative' has class -1"),
     ):
         with pytest.raises(error, match=message):
             lc.train(CONFIG, run_dir=tmp_path / kind.__name__, data=kind())
@@ -190,7 +190,7 @@ def test_mistakes_in_data_are_named(tmp_path):
     assert raised.value.key == "data.type"
     with pytest.raises(lc.ConfigError, match="validatoin"):
         lc.plan({**CONFIG, "data": {"validatoin": 3}}, data=(X, Y))
-    with pytest.raises(AttributeError, match="says itself"):
+    with pytest.raises(AttributeError, match="defines its own classes"):
         lc.ArrayDataset(X, Y).num_classes = 7
     assert not (tmp_path / "wrong").exists()
 

@@ -92,7 +92,7 @@ def read_run(run):
             assert field == 1
             value = dict(fields(value))
             key = (value[1].decode(), event.get(2, 0))
-            assert key not in found, f"{key} is there twice"
+            assert key not in found, f"{key} appears twice"
             if 4 in value:
                 image = dict(fields(value[4]))
                 found[key] = (image[2], image[1], image[4])

@@ -41,7 +41,7 @@ TEST(StaticTest, RefusesAWeightWhoseValuesFitInNoMemory) {
     expect_throws<MemoryError>(
         [&] { model.apply(algorithm); },
         "parameter 'huge.weight' [268435456, 1073741824] with 144115188075855872 nonzeros: out of "
-        "memory: 576460752303.4 MB more were asked for, and there are ");
+        "memory: 576460752303.4 MB more were requested, and there are ");
   }
 }
 

@@ -323,8 +323,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"sparsity: {algorithm: snip, sparsity: 0.5, scope: local}",
                   "sparsity.scope: expected 'global' or 'layer', found 'local'"},
         BadConfig{"sparsity: {algorithm: snip, sparsity: 0.5, scope: global, distribution: erk}",
-                  "sparsity.scope: a global competition does not go with distribution, groups or a "
-                  "pattern"},
+                  "sparsity.scope: a global competition cannot be combined with distribution, "
+                  "groups or a pattern"},
         BadConfig{"sparsity: {algorithm: snfs, sparsity: 0.5, momentum: 1}",
                   "sparsity.momentum: expected a number from 0.0 to"},
         BadConfig{"sparsity: {algorithm: gmp, sparsity: 0.5, drop_fraction: 0.3}",

@@ -177,8 +177,8 @@ TEST(ConvolutionLayouts, OfACheckpointAreDenseMaskedOrCsr) {
   state.set("conv.weight/layout", std::string("nm 2:4"));
   expect_throws<CheckpointError>(
       [&] { csr.model.load_state_dict(state); },
-      "'conv.weight', a convolution's weight, is in layout 'nm 2:4' in the checkpoint, which holds "
-      "weights of linear layers");
+      "'conv.weight', a convolution's weight, is in layout 'nm 2:4' in the checkpoint; that layout "
+      "is only for weights of linear layers");
 }
 
 TEST(ConvolutionSparsifiers, KeepWhatTheirRulesSay) {

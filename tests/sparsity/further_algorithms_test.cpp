@@ -170,7 +170,7 @@ TEST(SnfsTest, RefusesBadOptions) {
                              "momentum must be in [0, 1), found 1");
   expect_throws<ConfigError>(
       [] { Snfs({.common = {.sparsity = 0.5, .groups = ScoreGroups::rows(2)}}); },
-      "redistribution does not go with balanced groups");
+      "redistribution cannot be combined with balanced groups");
   expect_throws<ConfigError>(
       [] { Snfs({.common = {.sparsity = 0.5, .keep_alive = true}}); },
       "snfs: keep_alive is for set and rigl; snfs shares its growth out by momentum");
@@ -256,7 +256,7 @@ TEST(StraightThroughTest, UpdatesByHandAsWithinTheStep) {
 TEST(StraightThroughTest, RefusesADropFractionAndAStateOfAnotherShape) {
   expect_throws<ConfigError>(
       [] { StraightThrough({.sparsity = 0.5, .drop_fraction = Schedule(0.3)}); },
-      "ste: takes no drop_fraction; the sparsity schedule says what is dropped");
+      "ste: takes no drop_fraction; the sparsity schedule sets what is dropped");
   TestModel t;
   StraightThrough algorithm({.sparsity = 0.5});
   t.apply(algorithm);

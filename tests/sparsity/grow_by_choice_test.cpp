@@ -104,11 +104,11 @@ TEST(GrowByChoice, AMixtureGrowsItsShareByGradientAndTheRestElsewhere) {
 }
 
 TEST(GrowByChoice, RefusesWhatCannotBe) {
-  expect_throws<ConfigError>([] { make("{algorithm: set, sparsity: 0.5, grow: gradient}"); },
-                             "grow: set has a growth of its own; to choose it, take algorithm: "
-                             "dynamic");
+  expect_throws<ConfigError>(
+      [] { make("{algorithm: set, sparsity: 0.5, grow: gradient}"); },
+      "grow: set has its own growth rule; to choose one, use algorithm: dynamic");
   expect_throws<ConfigError>([] { make("{algorithm: rigl, sparsity: 0.5, grow: {mixed: 0.5}}"); },
-                             "rigl has a growth of its own");
+                             "rigl has its own growth rule");
   expect_throws<ConfigError>([] { make("{algorithm: dynamic, sparsity: 0.5, grow: momentum}"); },
                              "c.yaml:1:43: grow: expected 'random', 'gradient' or {mixed: the "
                              "share by gradient}");
@@ -116,7 +116,7 @@ TEST(GrowByChoice, RefusesWhatCannotBe) {
                              "grow.mixed");
   expect_throws<ConfigError>(
       [] { make("{algorithm: dynamic, grow: {mixed: 0.5}, pattern: {type: nm, n: 2, m: 4}}"); },
-      "a mixed growth does not go with a pattern");
+      "a mixed growth cannot be combined with a pattern");
   expect_throws<ConfigError>([] { GrowByChoice({.gradient_share = -0.5}); }, "must be in [0, 1]");
 }
 

@@ -270,10 +270,9 @@ TEST(UserAlgorithms, MasksOfMoreThanTwoToThe32BitsAreRefused) {
   Thirds thirds(options);
   {
     model.apply(thirds);
-    expect_throws<StateError>(
-        [&] { thirds.update(optimizer); },
-        "a mask of shape [65536, 131072] has 8589934592 positions; above 2^32 "
-        "it is not held as bits: work on positions()");
+    expect_throws<StateError>([&] { thirds.update(optimizer); },
+                              "a mask of shape [65536, 131072] has 8589934592 positions; masks "
+                              "above 2^32 are not stored as bits: use positions()");
   }
 }
 

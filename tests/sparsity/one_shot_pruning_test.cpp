@@ -226,7 +226,7 @@ TEST(OneShotPruningTest, APlanThatPrunesLessThanIsPrunedIsRefused) {
   phases.push_back({std::make_unique<OneShotPruning>(of(OneShotMethod::Magnitude, 0.5)), {}});
   Phases plan(std::move(phases));
   t.apply(plan);
-  expect_throws<ConfigError>([&] { plan.plan(10); }, "what is pruned stays pruned");
+  expect_throws<ConfigError>([&] { plan.plan(10); }, "pruned weights stay pruned");
 }
 
 TEST(OneShotPruningTest, ThePlanForeseesWhatItDoes) {

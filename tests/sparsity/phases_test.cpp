@@ -229,7 +229,7 @@ TEST(PhasesTest, RefuseTheStateOfAnotherPlan) {
   expect_throws<CheckpointError>([&] { phases->load_state_dict(state); }, "is in phase -1 of");
   state.set("phase", int64_t{1});
   expect_throws<CheckpointError>([&] { phases->load_state_dict(state); },
-                                 "is in phase 1 at step 0, when the plan is in another");
+                                 "is in phase 1 at step 0, but the plan is in another");
   Static single({.sparsity = 0.5});
   other.apply(single);
   expect_throws<CheckpointError>(

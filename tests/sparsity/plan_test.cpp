@@ -104,7 +104,7 @@ void expect_refused(const std::string& yaml, int steps, const std::string& words
 
 TEST(PlanTest, RefusesZeroUpdates) {
   expect_refused("{algorithm: set, sparsity: 0.5, update: {freq: 100}}", 99,
-                 "set: no update falls within its 99 steps; look at update.freq, start and stop");
+                 "set: no update falls within its 99 steps; check update.freq, start and stop");
   expect_refused("{algorithm: set, sparsity: 0.5, update: {steps: [0, 7]}}", 6, "no update falls");
 }
 
@@ -155,7 +155,7 @@ TEST(PlanTest, RefusesARunTooLongToPlan) {
 // fc1.weight has 192 elements, fc2.weight 64.
 TEST(PlanTest, RefusesAParameterWithoutNonzeros) {
   const std::string begins =
-      "parameter 'fc2.weight' of shape [4, 16] begins without any nonzero, for their number is "
+      "parameter 'fc2.weight' of shape [4, 16] begins without any nonzero, because their number is "
       "rounded down; make it less sparse, or leave it out";
   expect_refused("{algorithm: static, sparsity: 0.99}", 3, "static: " + begins);
   expect_refused("{algorithm: rigl, density: 0.01, update: {freq: 2}}", 9, "rigl: " + begins);

@@ -216,9 +216,10 @@ TEST(SRigL, RefusesWhatDoesNotGoWithAConstantFanIn) {
   const auto refused = [](const std::string& keys, const std::string& message) {
     expect_throws<ConfigError>([&] { make_srigl("sparsity: 0.5, " + keys); }, message);
   };
-  refused("balance_out_groups: 2", "srigl: a balance of groups does not go with a constant fan-in");
-  refused("pattern: {type: block, rows: 2, cols: 2}", "srigl: a pattern does not go");
-  refused("keep_alive: true", "srigl: keep_alive does not go");
+  refused("balance_out_groups: 2",
+          "srigl: a balance of groups cannot be combined with a constant fan-in");
+  refused("pattern: {type: block, rows: 2, cols: 2}", "srigl: a pattern cannot be combined");
+  refused("keep_alive: true", "srigl: keep_alive cannot be combined");
   refused("init_method: checkerboard", "init_method 'checkerboard' (take random, topk or inherit)");
   refused("min_salient: 1.5", "min_salient");
 }

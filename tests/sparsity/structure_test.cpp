@@ -290,13 +290,13 @@ TEST(StructuredConfig, MistakesAreNamed) {
       "{algorithm: static, sparsity: 0.5, layout: nm, pattern: {type: block, rows: 4, cols: 4}}",
       "layout nm needs a pattern of its type");
   refused("{algorithm: static, balance_in_groups: 2, pattern: {type: nm, n: 2, m: 4}}",
-          "does not go with balance_in_groups");
+          "cannot be combined with balance_in_groups");
   refused("{algorithm: static, init_method: balanced, pattern: {type: nm, n: 2, m: 4}}",
-          "does not go with init_method 'balanced'");
+          "cannot be combined with init_method 'balanced'");
   refused("{algorithm: static, init_method: from_zeros, pattern: {type: nm, n: 2, m: 4}}",
           "too much is kept");
   refused("{algorithm: set, keep_alive: true, pattern: {type: nm, n: 2, m: 4}}",
-          "keep_alive does not go with a pattern");
+          "keep_alive cannot be combined with a pattern");
   refused(
       "{algorithm: gmp, pattern: {type: nm, n: 2, m: 4}, sparsity: {type: linear, init: 0.4, "
       "slope: 0.2}}",

@@ -23,8 +23,8 @@ struct BatchNormOptions {
   double eps = 1e-5;  ///< added to the variance
 };
 
-/// The moments of each channel. *Shapes:* x [batch, channels, …], at most two dimensions behind.
-/// *Errors:* ShapeError. *Cost:* one read of x.
+/// The moments of each channel. *Shapes:* x [batch, channels, …], at most two dimensions after the
+/// channels. *Errors:* ShapeError. *Cost:* one read of x.
 ChannelMoments channel_moments(const Variable& x);
 
 /// y = (x − mean) / √(variance + eps) · weight + bias, by channel. *Shapes:* x [batch, channels],

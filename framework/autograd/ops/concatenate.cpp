@@ -88,8 +88,9 @@ std::pair<int, Shape> joined_shape(std::span<const Variable> inputs, int dimensi
     bool fits = shape.rank() == first.rank();
     for (int i = 0; fits && i < shape.rank(); ++i) fits = i == index || shape[i] == first[i];
     if (!fits) {
-      throw ShapeError(fmt::format("concatenate: shapes {} and {} differ besides dimension {}",
-                                   first.to_string(), shape.to_string(), index));
+      throw ShapeError(
+          fmt::format("concatenate: shapes {} and {} differ in a dimension other than {}",
+                      first.to_string(), shape.to_string(), index));
     }
     sizes[static_cast<size_t>(index)] += shape[index];
   }

@@ -19,7 +19,7 @@ namespace {
 BitMask chosen_of(const KeepFunction& choose, const Tensor& rows) {
   BitMask mask = choose(rows);
   if (mask.size() != rows.numel()) {
-    throw ShapeError(fmt::format("a tensor of shape {} was to be thinned by {} mask bits",
+    throw ShapeError(fmt::format("a tensor of shape {} cannot be masked by {} bits",
                                  rows.shape().to_string(), mask.size()));
   }
   return mask;

@@ -244,15 +244,16 @@ Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
                              const IndexTensor& other_labels, std::span<const float> shares,
                              const CrossEntropyOptions& options) {
   if (!options.class_weights.empty()) {
-    throw ConfigError("cross_entropy: class weights do not go with mixtures of examples (mixup)");
+    throw ConfigError(
+        "cross_entropy: class weights cannot be combined with mixtures of examples (mixup)");
   }
   require_labels(logits.shape(), labels);
   require_labels(logits.shape(), other_labels);
   const int64_t examples = logits.shape().batch(), classes = logits.shape().features();
   if (logits.shape().rank() != 2 || static_cast<int64_t>(shares.size()) != examples) {
     throw ShapeError(
-        fmt::format("cross_entropy: mixtures need logits [examples, classes] and a "
-                    "share for each, found {} and {} shares",
+        fmt::format("cross_entropy: mixtures need logits [examples, classes] and one share per "
+                    "example, found {} and {} shares",
                     logits.shape().to_string(), shares.size()));
   }
   const Tensor log_p = softened(logits.value(), 1.0, SoftmaxKind::Logarithm);

@@ -48,13 +48,13 @@ Variable distillation_loss(const Variable& logits, const Tensor& teacher, double
                            const IndexTensor& mask = {});
 
 /// Mean over all elements of −t log σ(x) − (1 − t) log(1 − σ(x)), with logits x and targets t: each
-/// output is a decision of its own. Stable for any finite logits, sums in double. No gradient goes
-/// to the targets. *Shapes:* both the same → scalar. *Errors:* ShapeError with both shapes, and
-/// when there is no element; DataError that names a target outside [0, 1] and its index.
+/// output is an independent decision. Stable for any finite logits, sums in double. No gradient
+/// goes to the targets. *Shapes:* both the same → scalar. *Errors:* ShapeError with both shapes,
+/// and when there is no element; DataError that names a target outside [0, 1] and its index.
 ///
-/// With `pos_weights` w, one for each output, an element's loss is −w t log σ(x) − (1 − t)
-/// log(1 − σ(x)); it is divided by the number of elements all the same, as PyTorch's. *Errors:*
-/// ConfigError also on weights that are not one for each output, finite and at least 0.
+/// With `pos_weights` w, one for each output, an element's loss is −w t log σ(x) − (1 − t) log(1 −
+/// σ(x)); the sum is still divided by the number of elements, as in PyTorch. *Errors:* ConfigError
+/// also on weights that are not one for each output, finite and at least 0.
 Variable binary_cross_entropy(const Variable& logits, const Tensor& targets,
                               std::span<const float> pos_weights = {});
 

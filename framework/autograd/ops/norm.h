@@ -23,8 +23,8 @@ struct RmsNormOptions {
 };
 
 /// y = x / √(⟨x²⟩ + eps) · weight, the mean ⟨·⟩ over the last dimension. *Shapes:* x [...,
-/// features], weight [features] → [..., features]; the order as by layer_norm. *Errors:* ShapeError
-/// with the shapes. *Source:* Zhang and Sennrich, arXiv:1910.07467.
+/// features], weight [features] → [..., features]; the storage order as in layer_norm. *Errors:*
+/// ShapeError with the shapes. *Source:* Zhang and Sennrich, arXiv:1910.07467.
 Variable rms_norm(const Variable& x, const Variable& weight, const RmsNormOptions& options = {});
 
 struct GroupNormOptions {
@@ -33,11 +33,11 @@ struct GroupNormOptions {
 };
 
 /// y = (x − mean) / √(variance + eps) · weight + bias, mean and variance (of the population) of
-/// each example over the elements of each group of channels; weight and bias are a channel's.
-/// *Shapes:* x [batch, channels, ...], weight and bias [channels] → x's shape, row-major. *Errors:*
-/// ShapeError with the shapes, and where groups do not divide the channels. *Saves:* x, and two
-/// floats a group. *Source:* Wu and He, "Group normalization", ECCV 2018 (arXiv:1803.08494); as
-/// PyTorch's GroupNorm.
+/// each example over the elements of each group of channels; weight and bias have one value per
+/// channel. *Shapes:* x [batch, channels, ...], weight and bias [channels] → x's shape, row-major.
+/// *Errors:* ShapeError with the shapes, and where groups do not divide the channels. *Saves:* x,
+/// and two floats per group. *Source:* Wu and He, "Group normalization", ECCV 2018
+/// (arXiv:1803.08494); the same as PyTorch's GroupNorm.
 Variable group_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     const GroupNormOptions& options = {});
 

@@ -17,7 +17,7 @@ NormGroup::NormGroup(NormShards shards)
 size_t NormGroup::take_use(size_t member) {
   if (used_[member] == kMostUses) {
     throw StateError(fmt::format(
-        "batch_norm: its result is fused into more than {} operations, which shards cannot do",
+        "batch_norm: its result is fused into more than {} operations, which shards do not support",
         kMostUses));
   }
   return used_[member]++;

@@ -143,8 +143,8 @@ Variable subsample_pad(const Variable& x, Extent stride, int64_t channels,
   const Tensor images = reordered(x.value(), order_of_images(x.value()));
   const int64_t first = before.value_or(added / 2);
   if (first < 0 || first > added) {
-    throw ShapeError(
-        fmt::format("subsample_pad: {} of {} channels of zeros cannot stand before", first, added));
+    throw ShapeError(fmt::format(
+        "subsample_pad: `before` is {}, but there are {} channels of zeros", first, added));
   }
   Tensor y = lacuna::subsample_pad(images, stride, channels, first);
   return record<SubsamplePadNode>(std::move(y), {x}, stride, first);

@@ -154,14 +154,14 @@ void require_sequence(std::string_view op, const Shape& qkv) {
 int64_t head_features(std::string_view what, const Shape& qkv, int64_t heads, int64_t kv_heads) {
   if (heads < 1 || kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0)) {
     throw ConfigError(
-        fmt::format("{}: heads must be at least 1 and kv_heads divide them, found {} and {}", what,
-                    heads, kv_heads));
+        fmt::format("{}: heads must be at least 1 and a multiple of kv_heads, found {} and {}",
+                    what, heads, kv_heads));
   }
   const int64_t parts = heads + 2 * (kv_heads == 0 ? heads : kv_heads);
   if (qkv.rank() < 1 || qkv.features() == 0 || qkv.features() % parts != 0) {
     throw ShapeError(fmt::format(
         "{}: {} heads of queries and {} of keys and values need features that are a multiple of "
-        "{}, found shape {} (of a preset, n_head or num_attention_heads says how many heads)",
+        "{}, found shape {} (a preset's n_head or num_attention_heads sets the number of heads)",
         what, heads, (parts - heads) / 2, parts, qkv.to_string()));
   }
   return qkv.features() / parts;
@@ -194,8 +194,7 @@ Tensor attention_to_seen(const Tensor& qkv, std::span<const float> keys,
   const auto count = static_cast<int64_t>(keys.size());
   if (shape[0] != 1 || count % row != 0 || count / row < tokens || keys.size() != values.size()) {
     throw ShapeError(fmt::format(
-        "attention: qkv {} of one text needs as many keys as values, {} of each token, found {} "
-        "and {}",
+        "attention: qkv {} of one text needs as many keys as values, {} per token, found {} and {}",
         shape.to_string(), row, keys.size(), values.size()));
   }
   Tensor y = Tensor::empty(Shape{1, tokens, p.heads * d});
@@ -242,9 +241,8 @@ Variable rotary(const Variable& qkv, const RotaryOptions& options) {
   require_sequence("rotary", shape);
   const int64_t d = head_features("rotary", shape, options.heads, options.kv_heads);
   if (d % 2 != 0) {
-    throw ShapeError(
-        fmt::format("rotary: needs an even number of features in a head, found {} of {}", d,
-                    shape.to_string()));
+    throw ShapeError(fmt::format(
+        "rotary: needs an even number of features per head, found {} of {}", d, shape.to_string()));
   }
   if (!(options.base > 0.0 && std::isfinite(options.base))) {
     throw ConfigError(fmt::format("rotary: base must be above 0, found {}", options.base));

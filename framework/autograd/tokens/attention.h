@@ -52,7 +52,7 @@ struct RotaryOptions {
 /// Rotates each pair (i, i + d/2) of features of the queries and keys of a [q | k | v] (as for
 /// attention) by an angle that grows with the position: q · k then depends on the distance of the
 /// two positions. Values are copied. *Shapes:* qkv [batch, T, (heads + 2 kv_heads) d], d even,
-/// kept; the storage order is kept as by attention. *Errors:* ShapeError; ConfigError on the
+/// kept; the storage order is kept as in attention. *Errors:* ShapeError; ConfigError on the
 /// options. *Source:* Su et al., arXiv:2104.09864, with the pairs of Llama's code.
 Variable rotary(const Variable& qkv, const RotaryOptions& options);
 

@@ -18,8 +18,8 @@ Variable embedding(const IndexTensor& ids, const Variable& weight,
                    const EmbeddingOptions& options = {});
 
 /// The same for a parameter, whose gradient is computed in its own array: the collected values are
-/// changed only in the used rows. With `Parameter::sparse_gradient` nothing is done for other
-/// rows. A weight of which not every position is stored costs a pass over those that are.
+/// changed only in the used rows. With `Parameter::sparse_gradient` nothing is done for other rows.
+/// If not every position of the weight is stored, this takes a pass over the stored ones.
 Variable embedding(const IndexTensor& ids, const ParameterPtr& weight,
                    const EmbeddingOptions& options = {});
 

@@ -87,8 +87,9 @@ Variable select_tokens(const Variable& x, const IndexTensor& places) {
   int64_t before = -1;
   for (const int64_t place : places.values()) {
     if (place <= before || place >= tokens) {
-      throw DataError(fmt::format("select_tokens: place {} after {}, of {} tokens; they ascend",
-                                  place, before, tokens));
+      throw DataError(
+          fmt::format("select_tokens: place {} follows {} ({} tokens); places must ascend", place,
+                      before, tokens));
     }
     before = place;
   }

@@ -25,22 +25,23 @@ struct AugmentOptions {
   /// covers becomes 0 (after normalization). In [0, smaller side of the image). Default 0: none.
   /// *Source:* DeVries and Taylor, arXiv:1708.04552 (where an odd side loses one).
   int64_t cutout = 0;
-  /// What padding holds, as inputs are normalized already: one value, or one per channel. Default
-  /// 0; load_data gives what a byte of 0 becomes, so that it is as if padded before normalization.
+  /// The value of padding, for inputs that are already normalized: one value, or one per channel.
+  /// Default 0; load_data sets the normalized value of a byte of 0, as if padding came before
+  /// normalization.
   std::vector<float> padding{0.0f};
   /// α > 0 of the Beta(α, α) distribution that shares of mixtures are drawn from (mixup.h): each
   /// example is mixed with another one of the dataset, both changed as above. In [0, 64]. Default
   /// 0: none.
   double mixup = 0.0;
   /// For rand_augment, which works on bytes: a byte b of an image is b · scale + offset as an
-  /// input, for all channels or one each. load_data gives them.
+  /// input, for all channels or one each. load_data sets them.
   std::vector<float> byte_scales{1.0f}, byte_offsets{0.0f};
 
-  /// Whether anything is to happen to images on their own.
+  /// Whether single images are changed.
   bool changes_images() const {
     return crop > 0 || flip || cutout > 0 || rand_augment.operations > 0;
   }
-  /// Whether anything is to happen.
+  /// Whether anything is changed.
   bool any() const { return changes_images() || mixup > 0.0; }
   /// "crop 4, flip, rand_augment 2 of magnitude 9, cutout 8, mixup 0.2", or "none".
   std::string to_string() const;
@@ -52,13 +53,13 @@ struct AugmentStream {
   uint64_t epoch = 0;
 };
 
-/// *Errors:* DataError unless nothing is to happen, or `example_shape` is [rows, columns] or
+/// *Errors:* DataError unless nothing is changed, or `example_shape` is [rows, columns] or
 /// [channels, rows, columns] and the options are within their ranges for it.
 void require_augmentable(const AugmentOptions& options, const Shape& example_shape);
 
 /// The images `inputs`, [n, …example shape] in row-major order, each changed on its own; image i is
-/// the example `indices[i]`. *Requires* what require_augmentable does, and n indices. *Cost:* a
-/// copy, on the calling thread.
+/// the example `indices[i]`. *Requires* the conditions of require_augmentable, and n indices.
+/// *Cost:* a copy, on the calling thread.
 Tensor augmented(const Tensor& inputs, std::span<const int64_t> indices,
                  const AugmentOptions& options, AugmentStream stream);
 

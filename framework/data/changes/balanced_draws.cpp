@@ -16,7 +16,9 @@ std::vector<int64_t> balanced_draws(std::span<const int64_t> labels, uint64_t se
     const int64_t label = labels[static_cast<size_t>(i)];
     if (label != kIgnoredLabel) members[label].push_back(i);
   }
-  if (members.empty()) throw DataError("sampling: balanced finds no example whose label counts");
+  if (members.empty())
+    throw DataError(
+        "sampling: balanced has no example to draw, because the loss ignores every label");
   const auto classes = static_cast<int64_t>(members.size());
   std::vector<int64_t> quotas(members.size(), n / classes);
   const std::vector<int64_t> order = seeded_permutation(classes, seed, "balanced.classes", stream);

@@ -15,24 +15,24 @@ struct RandAugmentOptions {
 
   /// One after the other, in [0, 16]. Default 0: none.
   int64_t operations = 0;
-  /// In [0, 30]; 0 leaves images what they are, but for AutoContrast and Equalize. Default 9.
+  /// In [0, 30]; 0 leaves images unchanged, except for AutoContrast and Equalize. Default 9.
   double magnitude = 9.0;
   friend bool operator==(const RandAugmentOptions&, const RandAugmentOptions&) = default;
 };
 
-/// What may happen to an image, with m = magnitude / 30, and ± a sign at random. Geometry takes the
-/// nearest pixel, and black if there is none.
+/// The operations, with m = magnitude / 30 and ± a random sign. Geometry takes the nearest pixel,
+/// and black if there is none.
 enum class ImageOperation {
   Identity,
-  ShearX,        ///< by ±0.3 m pixels a row, from the middle
-  ShearY,        ///< the same of columns
+  ShearX,        ///< by ±0.3 m pixels per row, from the middle
+  ShearY,        ///< the same for columns
   TranslateX,    ///< by ±0.453 m of the width
-  TranslateY,    ///< the same of the height
+  TranslateY,    ///< the same for the height
   Rotate,        ///< by ±30 m degrees
   Brightness,    ///< 1 ± 0.9 m times as far from black
   Color,         ///< the same from grey; one channel stays
   Contrast,      ///< the same from the mean of the grey image
-  Sharpness,     ///< the same from the image smoothed over 3 × 3 pixels, inside of the border
+  Sharpness,     ///< the same from the image smoothed over 3 × 3 pixels, inside the border
   Posterize,     ///< the highest 8 − 4 m bits, rounded, are kept
   Solarize,      ///< what is 255 (1 − m) or more is inverted
   AutoContrast,  ///< each channel is stretched to [0, 255]

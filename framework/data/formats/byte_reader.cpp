@@ -63,13 +63,13 @@ class ByteReader::Gzip {
     }
     constexpr uint8_t kGzipBegin = 0x1f;
     if (next != kGzipBegin) fail("there are bytes after the end of the gzip stream");
-    throw DataError(reader_.path_.string() +
-                    ": another gzip stream follows the first one, and one is read: unpack the file "
-                    "and pack it again");
+    throw DataError(
+        reader_.path_.string() +
+        ": the file has more than one gzip stream; decompress it, and compress it again as one");
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw DataError(reader_.path_.string() + ": " + what + "; fetch the file again");
+    throw DataError(reader_.path_.string() + ": " + what + "; download the file again");
   }
 
   ByteReader& reader_;

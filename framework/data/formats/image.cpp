@@ -57,7 +57,7 @@ std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   const auto require_at_most = [&](uintmax_t size) {
     if (size <= kMost) return;
     throw DataError(
-        fmt::format("{}: more than {} MiB, which no image needs", path.string(), kMost >> 20));
+        fmt::format("{}: larger than {} MiB, the limit for an image", path.string(), kMost >> 20));
   };
   ByteReader reader(path);
   std::error_code unknown;  // then it is found out as it is read
@@ -113,7 +113,7 @@ Image read_image(const std::filesystem::path& path, Orientation orientation) {
   const ImageKind* kind = kind_of(bytes);
   if (kind == nullptr) {
     throw DataError(path.string() +
-                    ": no PNG, JPEG, WebP or GIF image: " + what_it_begins_with(bytes));
+                    ": not a PNG, JPEG, WebP or GIF image: " + what_it_begins_with(bytes));
   }
   Image image = kind->decode(path.string(), bytes);
   if (orientation == Orientation::AsStored) return image;

@@ -41,7 +41,7 @@ class PngDecoder {
     const auto row_bytes = static_cast<size_t>(image.width * channels);
     if ((channels != 1 && channels != 3) || png_get_rowbytes(png_, info_) != row_bytes) {
       throw DataError(
-          fmt::format("{}: a PNG image of {} channels and {} bytes a row of {} pixels; "
+          fmt::format("{}: a PNG image with {} channels and {} bytes per row of {} pixels; "
                       "expected one or three channels",
                       name_, channels, png_get_rowbytes(png_, info_), image.width));
     }

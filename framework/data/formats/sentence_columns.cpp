@@ -32,7 +32,7 @@ void read_class_names(const Config& data, SentenceColumns& columns) {
     for (size_t i = 0; i < texts->size(); ++i) {
       const auto [before, is_new] = label_of.emplace((*texts)[i], i);
       if (is_new || (texts == &columns.label_texts && before->second == i)) continue;
-      names.error(fmt::format("'{}' stands for two classes", (*texts)[i]));
+      names.error(fmt::format("'{}' names two classes", (*texts)[i]));
     }
   }
 }
@@ -81,7 +81,7 @@ SentenceColumns read_sentence_columns(const Config& data, int64_t num_labels) {
   }
   const auto delimiter = data.get<std::string>("delimiter", ",");
   if (delimiter.size() != 1 || delimiter.find_first_of("\"\r\n") != std::string::npos) {
-    data.get("delimiter").fail("one character that is no quote and no end of a line");
+    data.get("delimiter").fail("one character other than a quote or the end of a line");
   }
   columns.delimiter = delimiter.front();
   return columns;

@@ -35,9 +35,9 @@ SentenceFile::SentenceFile(const std::string& path, const SentenceColumns& colum
     held_ = read_text_file(path);
     text_ = held_;
   } else if (path.ends_with(".gz")) {
-    throw DataError(path +
-                    ": a packed file cannot be read from where it lies; unpack it, or set "
-                    "data.streamed: false");
+    throw DataError(
+        path +
+        ": a compressed file cannot be streamed; decompress it, or set data.streamed: false");
   } else {
     mapped_ = std::make_unique<const MappedFile>(path);
     const std::span<const uint8_t> bytes = mapped_->bytes();
@@ -77,7 +77,7 @@ SentenceFile::Part SentenceFile::part(std::string_view text, std::string_view pi
                                       int64_t line) const {
   if (piece.size() > std::numeric_limits<uint32_t>::max() ||
       line > std::numeric_limits<uint32_t>::max()) {
-    throw DataError(place_of_line(line) + ": 4 GiB of a sentence, or 2³² lines, are too many");
+    throw DataError(place_of_line(line) + ": a sentence of 4 GiB, or 2³² lines, cannot be read");
   }
   return {static_cast<size_t>(piece.data() - text.data()), static_cast<uint32_t>(piece.size())};
 }
@@ -158,7 +158,7 @@ void SentenceFile::find_columns(CsvRecords& records) {
   label_at_ = column_at(path_, columns_.label, width_);
   const bool is_text = std::ranges::find(text_at_, label_at_) != text_at_.end();
   if (is_text || (has_pairs() && text_at_[0] == text_at_[1])) {
-    throw DataError(fmt::format("{}: of {} columns, one is given as {}", path_, width_,
+    throw DataError(fmt::format("{}: one of {} columns is given as {}", path_, width_,
                                 is_text ? "the label and a sentence" : "both sentences"));
   }
 }
@@ -188,10 +188,9 @@ void SentenceFile::read_table(std::string_view text, SentenceLabels& labels) {
 
 void SentenceFile::require_classes(const std::vector<std::string>& known) const {
   if (class_names_ == known) return;
-  throw DataError(
-      fmt::format("{}: expected a label that is an integer, as those of the training "
-                  "data are, found '{}'",
-                  place(0), printable(class_names_[static_cast<size_t>(label(0))], 40)));
+  throw DataError(fmt::format("{}: expected an integer label, as in the training data, found '{}'",
+                              place(0),
+                              printable(class_names_[static_cast<size_t>(label(0))], 40)));
 }
 
 int64_t SentenceFile::largest_label() const {

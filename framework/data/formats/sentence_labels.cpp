@@ -62,12 +62,11 @@ int32_t SentenceLabels::number(std::string_view text, LabelText kind,
     return static_cast<int32_t>(*value);
   }
   const bool is_word = !value && !text.empty() && kind == LabelText::Integer;
-  throw DataError(
-      fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'{}", place,
-                  num_labels_ - 1, printable(text, 40),
-                  is_word ? "; the name of a class needs a tab behind it, or a CSV file with "
-                            "data.text_column and data.label_column"
-                          : ""));
+  throw DataError(fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'{}", place,
+                              num_labels_ - 1, printable(text, 40),
+                              is_word ? "; the name of a class needs a tab after it, or a CSV file "
+                                        "with data.text_column and data.label_column"
+                                      : ""));
 }
 
 int32_t SentenceLabels::name(std::string_view text, const std::string& place) {

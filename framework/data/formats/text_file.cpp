@@ -24,7 +24,7 @@ std::string read_text_file(const fs::path& path) {
   const int64_t left = available_memory();
   if (!unknown && size > left) {
     throw DataError(path.string() + ": the file has " + bytes_in_words(size) +
-                    ", and there is memory for " + bytes_in_words(left));
+                    ", and the free memory holds " + bytes_in_words(left));
   }
   std::string text;
   if (!unknown && path.extension() != ".gz") text.reserve(static_cast<size_t>(size) + kPiece);
@@ -34,7 +34,7 @@ std::string read_text_file(const fs::path& path) {
     const auto refuse = [&] {
       throw DataError(path.string() +
                       (path.extension() == ".gz" ? ": what is packed in it" : ": the text") +
-                      " is larger than the memory that is left");
+                      " is larger than the free memory");
     };
     if (begin > 0 && begin % kAsk == 0 && static_cast<int64_t>(begin) > available_memory()) {
       refuse();
@@ -72,7 +72,7 @@ std::string read_standard_input() {
   for (;;) {
     const size_t begin = text.size();
     if (static_cast<int64_t>(begin) > available_memory()) {
-      throw DataError("the standard input is larger than the memory that is left");
+      throw DataError("the standard input is larger than the free memory");
     }
     text.resize(begin + kPiece);
     const ssize_t count = ::read(STDIN_FILENO, text.data() + begin, kPiece);
@@ -94,7 +94,7 @@ std::vector<fs::path> text_files(const fs::path& path) {
     std::error_code ignored;
     if (!fs::is_regular_file(at->path(), ignored)) {
       throw DataError(at->path().string() + ": neither a file nor a link to one; the folder " +
-                      path.string() + " must hold files of text and nothing else");
+                      path.string() + " must hold only text files");
     }
     files.push_back(at->path());
   }

@@ -47,10 +47,10 @@ class TokensOfFile final : public TokenSequence {
   TokensOfFile(const fs::path& path, int64_t vocabulary_size)
       : file_(path), vocabulary_size_(vocabulary_size) {
     if (file_.bytes().size() % 2 != 0) {
-      throw DataError(fmt::format(
-          "{}: {} bytes are not a whole number of 16-bit tokens; the file is cut off, or no file "
-          "of tokens",
-          path.string(), file_.bytes().size()));
+      throw DataError(
+          fmt::format("{}: {} bytes are not a whole number of 16-bit tokens; the file is "
+                      "truncated, or not a token file",
+                      path.string(), file_.bytes().size()));
     }
   }
   int64_t size() const override { return static_cast<int64_t>(file_.bytes().size() / 2); }
@@ -64,10 +64,10 @@ class TokensOfFile final : public TokenSequence {
 
  private:
   [[noreturn]] void refuse(int64_t token, int64_t at) const {
-    throw DataError(fmt::format(
-        "{}: the token {} at position {} (byte {}) is outside of the vocabulary's [0, {}); "
-        "data.vocab_size says how many there are",
-        file_.path().string(), token, at, 2 * at, vocabulary_size_));
+    throw DataError(
+        fmt::format("{}: the token {} at position {} (byte {}) is outside of the vocabulary's [0, "
+                    "{}); data.vocab_size sets the number of tokens",
+                    file_.path().string(), token, at, 2 * at, vocabulary_size_));
   }
 
   MappedFile file_;
@@ -94,10 +94,10 @@ TokensInMemory::TokensInMemory(int64_t vocabulary_size)
 void TokensInMemory::reserve(int64_t count) {
   const int64_t needed = count * (is_short_ ? 2 : 4), left = available_memory();
   if (needed > left) {
-    throw DataError(fmt::format(
-        "its {} tokens need {}, and there is memory for {}; the tokenizer `bytes` and files of "
-        "tokens (`type: tokens`) leave what is larger than memory on the disk",
-        count, bytes_in_words(needed), bytes_in_words(left)));
+    throw DataError(
+        fmt::format("its {} tokens need {}, but the free memory holds {}; use the tokenizer "
+                    "`bytes` or token files (`type: tokens`), which can stay on the disk",
+                    count, bytes_in_words(needed), bytes_in_words(left)));
   }
   const auto size = static_cast<size_t>(count);
   is_short_ ? short_ids_.reserve(size) : ids_.reserve(size);

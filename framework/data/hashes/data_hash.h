@@ -1,5 +1,4 @@
-// Hashes by which data is recognized: by a resumed run, by eval, and by processes that train
-// together.
+// Hashes that identify data, for resumed runs, for eval, and for processes that train together.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +12,12 @@ class TokenSequence;
 
 inline constexpr uint64_t kEmptyHash = 0xcbf29ce484222325u;
 
-/// How much of an array counts.
+/// How much of an array is hashed.
 struct HashLimits {
-  /// Bytes up to which all values count. Default 1 GiB, of which a hash takes about 0.2 s.
+  /// Arrays of up to this many bytes are hashed completely. Default 1 GiB, which takes about 0.2 s.
   int64_t all_up_to = int64_t{1} << 30;
-  /// Values that count of a larger array: at even distances, the first and the last among them.
+  /// Number of values that are hashed of a larger array: at even distances, including the first and
+  /// the last.
   int64_t samples = int64_t{1} << 20;
 };
 
@@ -29,19 +29,19 @@ struct DataHash {
   friend bool operator==(const DataHash&, const DataHash&) = default;
 };
 
-/// Those of a run's splits; none of what is not there, and of a validation split that is held out
-/// of the training examples, which are hashed whole.
+/// Hashes of a run's splits; none for a missing split, nor for a validation split that is held out
+/// of the training examples, which are hashed as a whole.
 struct SplitHashes {
   std::optional<DataHash> train = {}, validation = {}, test = {};
   friend bool operator==(const SplitHashes&, const SplitHashes&) = default;
 };
 
-/// A hash with one more word. For a given hash, different words give different hashes, so that one
-/// changed value among those that count always changes the result.
+/// A hash with one more word. For a given hash, different words give different hashes, so one
+/// changed value among the hashed ones always changes the result.
 uint64_t joined_hash(uint64_t hash, uint64_t word);
 
 /// A hash of the values' bits and their number, the same on every machine and for any number of
-/// threads. `before`: of what comes before them.
+/// threads. `before`: the hash of the preceding values.
 uint64_t hash_values(std::span<const uint8_t> values, const HashLimits& limits = {},
                      uint64_t before = kEmptyHash);
 uint64_t hash_values(std::span<const float> values, const HashLimits& limits = {},
@@ -50,12 +50,12 @@ uint64_t hash_values(std::span<const int64_t> values, const HashLimits& limits =
                      uint64_t before = kEmptyHash);
 
 /// The same of the tokens [begin, end) of a sequence, at four bytes each. The samples are taken 64
-/// next to each other: of a mapped file, each of them may be a page to read.
+/// next to each other: in a mapped file, each sample may have to read a page.
 uint64_t hash_tokens(const TokenSequence& tokens, int64_t begin, int64_t end,
                      const HashLimits& limits = {});
 
-/// Number i of `count` numbers from 0 to `size` − 1 at even distances, the first and the last among
-/// them; i itself where count ≥ size. *Requires* size ≥ 1 and 0 ≤ i < count ≤ 2³¹.
+/// Number i of `count` numbers from 0 to `size` − 1 at even distances, including the first and the
+/// last; i itself where count ≥ size. *Requires* size ≥ 1 and 0 ≤ i < count ≤ 2³¹.
 int64_t evenly_spread(int64_t i, int64_t count, int64_t size);
 
 }  // namespace lacuna

@@ -60,7 +60,7 @@ Batch LabelledSparse::gather(std::span<const int64_t> indices) const {
   for (const int64_t index : indices) {
     if (index >= 0 && index < size()) continue;
     throw StateError(
-        fmt::format("example {} was asked for of a dataset of {} examples", index, size()));
+        fmt::format("example {} is out of range: the dataset has {} examples", index, size()));
   }
   const SparseExamples& e = examples_;
   Batch batch;
@@ -98,11 +98,11 @@ SparsePtr read_split(const std::string& path, int64_t features, int64_t labels) 
   const bool fits = (features == 0 || examples.features == features) &&
                     (labels == 0 || examples.labels == labels);
   if (!fits) {
-    throw DataError(fmt::format(
-        "{}:1: expected {} features{}, as the training examples have, found {} features and {} "
-        "labels",
-        path, features, labels == 0 ? "" : fmt::format(" and {} labels", labels), examples.features,
-        examples.labels));
+    throw DataError(
+        fmt::format("{}:1: expected {} features{}, as in the training examples, found {} features "
+                    "and {} labels",
+                    path, features, labels == 0 ? "" : fmt::format(" and {} labels", labels),
+                    examples.features, examples.labels));
   }
   return std::make_shared<const LabelledSparse>(std::move(examples));
 }

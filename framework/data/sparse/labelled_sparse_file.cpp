@@ -86,7 +86,7 @@ class SparseReader {
       require_memory();
     }
     if (examples_.size() < wanted_) {
-      throw DataError(fmt::format("{}: the first line promises {} examples, and there are {}",
+      throw DataError(fmt::format("{}: the first line declares {} examples, but the file has {}",
                                   path_, wanted_, examples_.size()));
     }
     return std::move(examples_);
@@ -118,7 +118,7 @@ class SparseReader {
 
   void require_blank(std::string_view line) const {
     if (line.find_first_not_of(" \t") == std::string_view::npos) return;
-    lines_.fail(fmt::format("the first line promises {} examples, and this is one more", wanted_));
+    lines_.fail(fmt::format("the first line declares {} examples, but this is one more", wanted_));
   }
 
   // Cuts the first word off the line; empty at its end.
@@ -196,11 +196,11 @@ class SparseReader {
     std::ranges::sort(labels_);
     std::ranges::sort(features_, {}, &std::pair<int32_t, float>::first);
     const auto label = std::ranges::adjacent_find(labels_);
-    if (label != labels_.end()) lines_.fail(fmt::format("label {} is there twice", *label));
+    if (label != labels_.end()) lines_.fail(fmt::format("label {} appears twice", *label));
     const auto feature =
         std::ranges::adjacent_find(features_, {}, &std::pair<int32_t, float>::first);
     if (feature != features_.end()) {
-      lines_.fail(fmt::format("feature {} is there twice", feature->first));
+      lines_.fail(fmt::format("feature {} appears twice", feature->first));
     }
     examples_.label_ids.insert(examples_.label_ids.end(), labels_.begin(), labels_.end());
     for (const auto& [id, value] : features_) {
@@ -219,7 +219,7 @@ class SparseReader {
     if (held < asked_ + kAsk) return;
     asked_ = held;
     if (static_cast<int64_t>(8 * held) > available_memory()) {
-      throw DataError(path_ + ": the examples are larger than the memory that is left");
+      throw DataError(path_ + ": the examples are larger than the free memory");
     }
   }
 

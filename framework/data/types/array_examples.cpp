@@ -101,7 +101,7 @@ std::vector<int64_t> read_whole(const ArraySource& source, const std::string& na
     }
     fail_at(source, name,
             fmt::format("expected integer labels, found {:g} at flat index {}; set data.task: "
-                        "regression if they are numbers to be predicted",
+                        "regression if they are numbers to predict",
                         values[i], i));
   }
   return whole;
@@ -121,7 +121,7 @@ ArrayLabels from_texts(const ArraySource& source, const std::string& name, const
     if (keys.task.num_classes > 0) {
       fail_at(source, name,
               "labels are text, whose classes are counted by their names; leave data.num_classes "
-              "out (and have integers, or text, in all splits)");
+              "out (all splits must have integers, or all must have text)");
     }
     const std::set<std::string> sorted(texts.begin(), texts.end());
     result.names.assign(sorted.begin(), sorted.end());

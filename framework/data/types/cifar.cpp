@@ -94,10 +94,9 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder,
     const int64_t count = append_cifar_records(path, files.layout, label, records);
     if (&name == &names.front()) first = count;
     if (count != first) {
-      throw DataError(
-          fmt::format("{}: holds {} images, {} holds {}; expected as many in each: is one "
-                      "of them cut off?",
-                      path.string(), count, names.front(), first));
+      throw DataError(fmt::format(
+          "{}: holds {} images, {} holds {}; expected as many in each: is one of them truncated?",
+          path.string(), count, names.front(), first));
     }
   }
   Examples examples = images_of(records);

@@ -15,8 +15,8 @@ namespace lacuna {
 ///   that holds it as cifar-10-batches-bin.
 ///
 /// Inputs are images of bytes, [3, 32, 32], in ten classes. *Errors:* DataError as in
-/// cifar_records.h, and when the folder or a file is missing, or the training files hold other
-/// numbers of images (one was cut off).
+/// cifar_records.h, and when the folder or a file is missing, or the training files have different
+/// numbers of images (one is truncated).
 DataSplits load_cifar10(const Config& data, uint64_t seed);
 
 /// Keys of `data` (in addition to those of load_data):
@@ -31,7 +31,7 @@ DataSplits load_cifar100(const Config& data, uint64_t seed);
 DatasetType cifar10_dataset();
 DatasetType cifar100_dataset();
 
-/// Whose records a file holds.
+/// The dataset whose records a file contains.
 enum class CifarKind { Cifar10, Cifar100 };
 
 /// The images of one file, without their labels: to predict from. *Errors:* as in cifar_records.h.

@@ -28,7 +28,7 @@
 namespace lacuna {
 
 std::string listed_columns(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 20;
+  constexpr size_t kMost = 8;
   if (names.size() <= kMost) return join(names, ", ");
   return join(std::span(names).first(kMost), ", ") + fmt::format(", … ({} in all)", names.size());
 }
@@ -171,9 +171,9 @@ void match_columns(const std::string& path, const CsvColumns& wanted, CsvRoles& 
   std::string message =
       path + ": columns that the model was trained on are missing: " + listed_columns(missing);
   if (!extra.empty())
-    message += "; there are others that it does not know: " + listed_columns(extra);
+    message += "; it has columns that the model does not know: " + listed_columns(extra);
   if (found.empty()) {
-    message += "; the first line must name the columns, as that of the training data does";
+    message += "; the first line must name the columns, as in the training data";
   }
   throw DataError(message);
 }
@@ -188,7 +188,7 @@ void require_good_names(const std::string& path, const std::vector<std::string>&
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].find('\0') != std::string::npos) {
       throw DataError(path +
-                      ": its first line holds zero bytes, which no table of text in UTF-8 has");
+                      ": its first line contains zero bytes; expected a table of UTF-8 text");
     }
     if (!is_utf8(columns[i])) {
       throw DataError(fmt::format("{}: the name of column {}, '{}', is not text in UTF-8", path,
@@ -249,7 +249,7 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
     const bool has_returns = text.find('\r') < text.find('\n');
     throw DataError(path + ": no examples after the header" +
                     (has_returns && text.find("\r\n") == std::string_view::npos
-                         ? "; its lines end in carriage returns alone, expected line feeds"
+                         ? "; its lines end only in carriage returns; expected line feeds"
                          : ""));
   }
 
@@ -291,14 +291,13 @@ Examples read_csv_inputs(const std::string& path, const CsvOptions& options) {
       path == "-" ? read_csv_text(name, read_standard_input(), options) : read_csv(path, options);
   report_unknown_categories(name, table);
   if (!table.extra.empty()) {
-    log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", name,
+    log_warning(fmt::format("{}: columns that the model was not trained on are ignored: {}", name,
                             listed_columns(table.extra)));
   }
   if (!table.reordered.empty()) {
-    log_warning(
-        fmt::format("{}: columns are in another order than in training, and are taken by "
-                    "their names: {}",
-                    name, listed_columns(table.reordered)));
+    log_warning(fmt::format(
+        "{}: columns are in a different order than in training, and are matched by name: {}", name,
+        listed_columns(table.reordered)));
   }
   return std::move(table.examples);
 }

@@ -33,7 +33,7 @@ struct CsvColumns {
   CsvCategories categories = {};    ///< of the inputs that are text
 };
 
-/// What becomes of an input that is_missing_field.
+/// How an input that is_missing_field is handled.
 enum class CsvMissing {
   Refused,  ///< it is an error
   Kept,     ///< it is NaN, to be filled in
@@ -43,32 +43,32 @@ struct CsvOptions {
   char delimiter = ',';
   CsvHeader header = CsvHeader::Present;
   /// Column of the label or target: a name, or an index from 0 (negative: from the end, −1 the
-  /// last). Not looked at for Task::None, where every column is an input.
+  /// last). Ignored for Task::None, where every column is an input.
   std::variant<int64_t, std::string> label_column = int64_t{-1};
   Task task = Task::Classification;
   /// Classification: labels lie in [0, num_classes). 0: one more than the largest label found.
   int64_t num_classes = 0;
-  /// Classification: names of the classes, where labels are names. Empty: labels are names where
-  /// the first one is no number and num_classes is 0; classes are then numbered by their names'
-  /// order.
+  /// Classification: names of the classes, where labels are names. Empty: labels are names if the
+  /// first one is not a number and num_classes is 0; classes are then numbered in the order of
+  /// their names.
   std::vector<std::string> class_names = {};
-  /// Inputs are the columns of these names, at any place; others are left out. The label is read
-  /// where its column is there, and label_column is not looked at. None: by position.
+  /// Inputs are the columns with these names, in any position; others are ignored. The label is
+  /// read if its column exists, and label_column is ignored. None: by position.
   std::optional<CsvColumns> wanted = std::nullopt;
-  /// Columns that are no inputs: names, or numbers from 0 (negative: from the end), as those below.
+  /// Columns that are not inputs: names, or numbers from 0 (negative: from the end), as below.
   std::vector<std::string> dropped = {};
-  /// Inputs whose text is the name of a category. Each category is a feature, 1 where the input is
-  /// of it and 0 elsewhere. Without names: those found, in their order; with names, another one is
-  /// counted in CsvTable::unknown, and all its features are 0.
+  /// Inputs whose text is the name of a category. Each category is a feature: 1 if the input has
+  /// it, else 0. Without names: the categories found, in order; with names, an unknown one is
+  /// listed in CsvTable::unknown, and all its features are 0.
   CsvCategories categories = {};
   /// Inputs that are dates, each with its format or "", as parse_date has it.
   std::map<std::string, std::string> dates = {};
   CsvMissing missing = CsvMissing::Refused;
-  /// Of a table without a header: the columns that the training data had, or 0. The table may then
-  /// have all of these, or the inputs alone in their order.
+  /// For a table without a header: the number of columns of the training data, or 0. The table may
+  /// then have all of these, or only the inputs, in order.
   int64_t trained_columns = 0;
-  /// Is given the columns' names and the label's place before any example is read, and throws where
-  /// they are not what is expected. None: any are good.
+  /// Receives the columns' names and the label's position before any example is read, and throws if
+  /// they are not as expected. None: all are accepted.
   std::function<void(const std::vector<std::string>& columns, int64_t label)> check_columns = {};
 };
 
@@ -76,30 +76,30 @@ struct CsvTable {
   std::vector<std::string> columns;         ///< names of all columns, the label's included
   Examples examples;                        ///< float inputs of shape [features]
   int64_t label = -1;                       ///< the label's column, or −1
-  std::vector<std::string> extra = {};      ///< with `wanted`: columns that are left out,
+  std::vector<std::string> extra = {};      ///< with `wanted`: columns that are ignored,
   std::vector<std::string> reordered = {};  ///< and those that come before one they should follow
-  CsvCategories categories = {};  ///< of each column whose options name it, by the column's name
+  CsvCategories categories = {};  ///< of each column that the options name, by the column's name
   std::vector<std::string> unknown = {};  ///< for each column with unknown categories: which
 };
 
 /// Reads a table (RFC 4180: fields may be quoted; lines end in LF or CRLF; blank lines at the end
 /// and a UTF-8 byte order mark are skipped; a name that ends in .gz is unpacked). Numbers are read
-/// in the C locale, spaces around them are skipped.
-/// *Errors:* DataError "file:line:column: field 'name': …" on a field that is not a finite number
-/// or not a valid label, a line with another number of fields, a quote that is not closed;
-/// DataError with the file when it cannot be read, has no examples, no input column, or not the
-/// label column (with the nearest name), when two columns have one name, and when wanted columns
-/// are missing. At most kMostCsvFields fields in a line. *Cost:* memory of the file's size and of
-/// four bytes a number; a file that is larger than the memory that is left is refused unread.
+/// in the C locale, spaces around them are skipped. *Errors:* DataError "file:line:column: field
+/// 'name': …" on a field that is not a finite number or not a valid label, a line with another
+/// number of fields, a quote that is not closed; DataError with the file when it cannot be read,
+/// has no examples, no input column, or not the label column (with the nearest name), when two
+/// columns have one name, and when wanted columns are missing. At most kMostCsvFields fields in a
+/// line. *Cost:* memory for the file and four bytes per number; a file that is larger than the free
+/// memory is refused before it is read.
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
-/// The same of a text; `path` is for messages.
+/// The same for a text; `path` is for messages.
 CsvTable read_csv_text(const std::string& path, std::string_view text, const CsvOptions& options);
 
-/// Whether a path is a table's by its name; "-" is.
+/// Whether a path names a table; "-" does.
 bool is_table_name(std::string_view path);
 
-/// The inputs of a table, to predict from; "-" is the standard input. Warns of columns that are
-/// left out, or are in another order than the wanted ones.
+/// The inputs of a table, to predict from; "-" is the standard input. Warns about columns that are
+/// ignored, or that are in another order than the wanted ones.
 Examples read_csv_inputs(const std::string& path, const CsvOptions& options);
 
 /// Keys of `data` (in addition to those of load_data):
@@ -113,14 +113,14 @@ Examples read_csv_inputs(const std::string& path, const CsvOptions& options);
 /// - `drop_columns`, `categories`, `dates`: as CsvOptions has them: lists of columns, or for
 /// `dates`
 ///   a map from columns to formats. Default: none.
-/// - `missing`: error | mean | median | a number, or a list with one for each feature: what inputs
-///   that are missing become. Mean and median are those of the training examples that are not held
-///   out. Default error.
-/// - `task`, `num_classes`: see read_task. Labels that are text are names of classes, which are
-///   numbered in the order of the names that the training file has.
+/// - `missing`: error | mean | median | a number, or a list with one for each feature: the value of
+///   missing inputs. Mean and median are those of the training examples that are not held out.
+///   Default error.
+/// - `task`, `num_classes`: see read_task. Text labels are names of classes, which are numbered in
+///   the order of the names in the training file.
 ///
-/// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of another
-/// file are not those of the training file; ConfigError on values out of range.
+/// Inputs are floats, [features]. *Errors:* as read_csv; DataError if the columns of another file
+/// are not those of the training file; ConfigError on values out of range.
 DataSplits load_csv(const Config& data, uint64_t seed);
 DatasetType csv_dataset();
 

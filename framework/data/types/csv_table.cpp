@@ -87,7 +87,7 @@ double TableBuilder::input(const CsvField& field, size_t column,
   fail(field, column, expected,
        is_missing ? "; a value that is missing is filled in by data.missing"
        : format->empty()
-           ? "; dates of another form need a format (data.dates: {NAME: \"%d/%m/%Y\"})"
+           ? "; dates in another form need a format (data.dates: {NAME: \"%d/%m/%Y\"})"
            : "");
 }
 
@@ -246,7 +246,7 @@ std::string TableBuilder::remedy_for(size_t column, const std::vector<CsvField>&
   }
   const bool is_first = inputs_.size() <= static_cast<size_t>(num_inputs_);
   if (options_.header == CsvHeader::Absent && is_first) {
-    return "; a table of `header: false` has no line of names: leave it out, or, in training, say "
+    return "; a table with `header: false` has no line of names: remove it, or, in training, set "
            "header: true";
   }
   const char begin = trimmed_field(field.text).front();
@@ -288,8 +288,7 @@ int64_t TableBuilder::label(const CsvField& field, size_t column) {
     // What is a number and no label may be meant as one if no key gives the classes.
     const bool may_be_target = value && std::isfinite(*value) && options_.num_classes == 0;
     fail(field, column, fmt::format("a label, which is an integer from 0 to {}", bound - 1),
-         may_be_target ? "; where the answers are numbers and no classes, give data `task: "
-                         "regression`"
+         may_be_target ? "; if the targets are numbers, not classes, set data.task: regression"
                        : "");
   }
   return static_cast<int64_t>(*value);

@@ -63,7 +63,7 @@ void register_datasets(DatasetRegistry& registry) {
                drawn_dataset(load_glyphs));
   registry.add("colour_glyphs", "drawn 32x32 digits in colour, made on the spot: no files needed",
                drawn_dataset(load_colour_glyphs));
-  registry.add("synthetic", "noisy class means of any width, computed when asked for",
+  registry.add("synthetic", "noisy class means of any width, computed on request",
                drawn_dataset(load_synthetic));
   registry.add("text", "a long text, of which the next token is predicted", text_dataset());
   registry.add("tokens", "files of 16-bit tokens, of which the next one is predicted",

@@ -1,4 +1,4 @@
-// The `glyphs` dataset: digits drawn on the spot, for runs without any files.
+// The `glyphs` dataset: digits drawn by the program, for runs without any files.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ struct Glyph {
   int label = 0;
 };
 
-/// Example `index` of a split; a pure function of its arguments. Of the examples 10·k … 10·k + 9
-/// each is another digit, in random order. One of three ways to write the digit, its points
-/// jittered, is bent by a smooth wave, turned, sheared, stretched, moved, and drawn with a pen of
-/// random width; a stray stroke and pixel noise are laid over it. The label is always right.
+/// Example `index` of a split; a pure function of its arguments. The examples 10·k … 10·k + 9 show
+/// all ten digits, in random order. One of three ways to write the digit, its points jittered, is
+/// bent by a smooth wave, turned, sheared, stretched, moved, and drawn with a pen of random width;
+/// a stray stroke and pixel noise are laid over it. The label is always right.
 /// docs/guides/glyphs.png shows the first ten of each digit in the training split of seed 0.
 /// *Cost:* about 25 µs.
 Glyph draw_glyph(uint64_t seed, std::string_view split, int64_t index);

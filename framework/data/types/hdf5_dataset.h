@@ -24,14 +24,13 @@ namespace lacuna {
 ///   virtual datasets) is read from there. Default false: it is an error, since a file from
 ///   elsewhere could name any file of this machine.
 ///
-/// Inputs are [n, …example shape]: uint8 are taken as images (0 to 255), all else becomes float32.
+/// Inputs are [n, …example shape]: uint8 arrays are images (0 to 255), all others become float32.
 /// Labels are [n] or [n, 1] whole numbers of any type, or names of classes as text, which are
-/// numbered in their order, or one-hot rows [n, classes]; targets of
-/// regression are [n] or [n, outputs] numbers.
-/// *Errors:* DataError with file and dataset when one is missing (with the nearest name), of the
-/// wrong rank or type, empty, holds a label out of range or a number that is not finite, when
-/// inputs and targets differ in number, or when the test examples are shaped otherwise than the
-/// training examples.
+/// numbered in their order, or one-hot rows [n, classes]; targets of regression are [n] or [n,
+/// outputs] numbers. *Errors:* DataError with file and dataset when one is missing (with the
+/// nearest name), of the wrong rank or type, empty, holds a label out of range or a number that is
+/// not finite, when inputs and targets differ in number, or when the shapes of test and training
+/// examples differ.
 DataSplits load_hdf5(const Config& data, uint64_t seed);
 DatasetType hdf5_dataset();
 

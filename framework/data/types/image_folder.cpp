@@ -63,7 +63,7 @@ std::vector<fs::path> files_of_class(const fs::path& folder) {
   std::vector<fs::path> files = entries(folder);
   for (const fs::path& file : files) {
     if (is_folder(file)) {
-      throw DataError(file.string() + ": a folder in the folder of a class; expected images");
+      throw DataError(file.string() + ": a folder inside a class folder; expected images");
     }
     require_file(file);
   }
@@ -89,8 +89,8 @@ Listing list_split(const fs::path& folder, const std::vector<std::string>& known
     const std::string name = path.filename().string();
     if (!is_folder(path)) {
       if (others == OtherFiles::PassedOver && !is_image_file(path)) continue;
-      throw DataError(path.string() + ": a file in no class folder; " + folder.string() +
-                      " must hold a folder of images for each class and nothing else");
+      throw DataError(path.string() + ": a file outside the class folders; " + folder.string() +
+                      " must hold only one folder of images per class");
     }
     if (known.empty()) listing.classes.push_back(name);
     const auto found = std::ranges::find(listing.classes, name);
@@ -104,7 +104,7 @@ Listing list_split(const fs::path& folder, const std::vector<std::string>& known
     throw DataError(folder.string() + ": holds no folders of images, one for each class");
   }
   if (listing.classes.size() < 2) {
-    throw DataError(fmt::format("{}: holds one class alone, '{}'; classification needs two",
+    throw DataError(fmt::format("{}: holds only one class, '{}'; classification needs two",
                                 folder.string(), listing.classes.front()));
   }
   return listing;
@@ -138,7 +138,7 @@ SplitFolders find_below(const fs::path& dir) {
   for (const fs::path& path : entries(dir)) {
     const std::string name = path.filename().string();
     if (!is_folder(path) && is_image_file(path.string())) {
-      throw DataError(path.string() + ": an image in no class folder; " + dir.string() +
+      throw DataError(path.string() + ": an image outside the class folders; " + dir.string() +
                       " must hold the folders train, val and test");
     }
     if (!is_folder(path) || name == "train") continue;
@@ -172,7 +172,7 @@ SplitFolders read_folders(const Config& data) {
     return folders;
   }
   for (const char* key : {"train_dir", "validation_dir", "test_dir"}) {
-    if (data.has(key)) data.get(key).error("does not go with dir, which holds all splits");
+    if (data.has(key)) data.get(key).error("cannot be combined with dir, which holds all splits");
   }
   return find_below(*dir);
 }
@@ -212,7 +212,7 @@ Examples read_images(std::span<const fs::path> paths, const ImageFormat& format)
   const int64_t channels = format.channels, height = format.height, width = format.width;
   if ((channels != 1 && channels != 3) || height < 1 || height > kMaxImageSide || width < 1 ||
       width > kMaxImageSide) {
-    throw StateError(fmt::format("images cannot be brought to {} channels of {} x {} pixels",
+    throw StateError(fmt::format("images cannot be converted to {} channels of {} x {} pixels",
                                  channels, height, width));
   }
   const auto bytes = static_cast<size_t>(channels * height * width);

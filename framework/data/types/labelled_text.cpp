@@ -29,7 +29,7 @@ void require_indices(std::span<const int64_t> indices, int64_t size) {
   for (const int64_t index : indices) {
     if (index >= 0 && index < size) continue;
     throw StateError(
-        fmt::format("example {} was asked for of a dataset of {} examples", index, size));
+        fmt::format("example {} is out of range: the dataset has {} examples", index, size));
   }
 }
 
@@ -100,7 +100,8 @@ void LabelledText::add(std::span<const int64_t> ids, int64_t label) {
   if (label < 0 || label >= num_classes_) {
     throw StateError(fmt::format("label {} is outside of [0, {})", label, num_classes_));
   }
-  if (has_pairs()) throw StateError("examples of two sentences stand beside one of one");
+  if (has_pairs())
+    throw StateError("examples of two sentences cannot be mixed with examples of one");
   require_ids(ids, vocabulary_size());
   begins_.push_back(static_cast<int64_t>(ids_.size()));
   ids_.insert(ids_.end(), ids.begin(), ids.end());
@@ -110,10 +111,10 @@ void LabelledText::add(std::span<const int64_t> ids, int64_t label) {
 
 void LabelledText::add_pair(const EncodedPair& pair, int64_t label) {
   if (firsts_.size() != lengths_.size()) {
-    throw StateError("examples of one sentence stand beside one of two");
+    throw StateError("examples of one sentence cannot be mixed with examples of two");
   }
   if (pair.first < 0 || pair.first > static_cast<int64_t>(pair.ids.size())) {
-    throw StateError(fmt::format("{} of {} tokens cannot be of the first sentence", pair.first,
+    throw StateError(fmt::format("{} of {} tokens cannot belong to the first sentence", pair.first,
                                  pair.ids.size()));
   }
   const std::vector<int32_t> firsts = std::exchange(firsts_, {});

@@ -83,7 +83,7 @@ CsvOptions read_options(const Config& data) {
   const auto delimiter = data.get<std::string>("delimiter", ",");
   if (delimiter.size() != 1 || std::isalnum(static_cast<unsigned char>(delimiter[0])) != 0 ||
       std::strchr("\"\r\n+-.", delimiter[0]) != nullptr) {
-    data.get("delimiter").fail("one character that cannot stand in a number");
+    data.get("delimiter").fail("one character that cannot be part of a number");
   }
   options.delimiter = delimiter[0];
   const Config label = data.get("label_column");
@@ -187,10 +187,10 @@ void report_numbers_for_names(const std::string& path, const std::vector<std::st
   bool are_counted = std::ranges::all_of(columns, is_whole);  // as pixels are: 0, 1, 2, …
   for (size_t i = 1; i < numbers.size(); ++i) are_counted &= numbers[i] == numbers[i - 1] + 1.0;
   if (numbers.empty() || are_counted) return;
-  log_warning(fmt::format(
-      "{}: the first line is taken for the columns' names, and these are numbers ({}); if it is an "
-      "example, say data.header: false",
-      path, listed_columns(columns)));
+  log_warning(
+      fmt::format("{}: the first line is read as the columns' names, but these are numbers ({}); "
+                  "if it is an example, set data.header: false",
+                  path, listed_columns(columns)));
 }
 
 std::shared_ptr<const Dataset> read_split(const std::string& path, const CsvOptions& options) {

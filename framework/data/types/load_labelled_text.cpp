@@ -118,16 +118,16 @@ void require_bert_tokens(const Config& data, const Tokenizer& tokenizer) {
   if (tokenizer.kind() != "wordpiece") return;
   for (const char* token : {"[PAD]", "[CLS]", "[SEP]"}) {
     if (tokenizer.find(token)) continue;
-    throw DataError(data.required<std::string>("vocab") + ": there is no token " + token +
-                    ", which sentences are given with");
+    throw DataError(data.required<std::string>("vocab") + ": the vocabulary has no token " + token +
+                    ", which every sentence needs");
   }
 }
 
 void require_separator(const Config& data, const TokenizerChoice& choice) {
   if (choice.kind == "words" || (choice.given != nullptr && choice.given->find("[SEP]"))) return;
   data.get("text_column")
-      .error("two sentences need a [SEP] between them, which the tokenizer '" + choice.kind +
-             "' has not; choose words or wordpiece");
+      .error("two sentences need a [SEP] between them, but the tokenizer '" + choice.kind +
+             "' has none; choose words or wordpiece");
 }
 
 // The number of names of classes is `num_classes`, and less than that of the sentences.
@@ -185,8 +185,7 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   if (train->has_labels() && !reading.mask && train->class_names().empty()) {
     std::vector<int64_t> labels(static_cast<size_t>(train->size()));
     for (int64_t i = 0; i < train->size(); ++i) labels[static_cast<size_t>(i)] = train->label(i);
-    report_label_gaps(data, labels, classes,
-                      "or name what labels stand for (class_names: {1: bad, 2: good})");
+    report_label_gaps(data, labels, classes, "or name the labels (class_names: {1: bad, 2: good})");
   }
 
   const auto dataset = [&](SentenceFilePtr file) {

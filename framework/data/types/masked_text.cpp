@@ -48,12 +48,12 @@ MaskedWindows::MaskedWindows(std::shared_ptr<const TokenSequence> tokens, int64_
   require_masking(0 <= masking.mask_id && masking.mask_id < masking.vocabulary_size,
                   fmt::format("a mask in the vocabulary of {}, found {}", masking.vocabulary_size,
                               masking.mask_id));
-  require_masking(std::ranges::is_sorted(masking.special_ids), "special ids that ascend");
+  require_masking(std::ranges::is_sorted(masking.special_ids), "ascending special ids");
   const int64_t room = end_ - begin_ - content_;  // the last window that fits
   if (room < 0) {
     throw DataError(
-        fmt::format("{} token{} too few for a window of {}; make the text longer (of a held-out "
-                    "part data.validation larger), or train with a smaller data.context",
+        fmt::format("{} token{} too few for a window of {}; use a longer text (for a held-out "
+                    "part, a larger data.validation) or a smaller data.context",
                     end_ - begin_, end_ - begin_ == 1 ? " is" : "s are", content_));
   }
   shape_ = Shape{windows.context};
@@ -67,7 +67,7 @@ void MaskedWindows::read_window(int64_t index, std::span<int64_t> ids,
                                 std::span<int64_t> labels) const {
   if (index < 0 || index >= size_) {
     throw StateError(
-        fmt::format("example {} was asked for of a dataset of {} examples", index, size_));
+        fmt::format("example {} is out of range: the dataset has {} examples", index, size_));
   }
   const int64_t stride = options_.windows.stride;
   const int64_t first = index < regular_ ? begin_ + index * stride : end_ - content_;

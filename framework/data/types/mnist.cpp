@@ -32,7 +32,7 @@ fs::path find_file(const fs::path& folder, const std::string& name) {
     std::error_code ignored;
     if (fs::exists(path, ignored)) return path;
   }
-  throw DataError((folder / name).string() + ": no such file, nor one with .gz");
+  throw DataError((folder / name).string() + ": no such file, with or without .gz");
 }
 
 std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder, const std::string& split,

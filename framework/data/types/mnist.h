@@ -1,4 +1,4 @@
-// The `mnist` dataset: MNIST, Fashion-MNIST and others of the same files.
+// The `mnist` dataset: MNIST, Fashion-MNIST and others in the same file format.
 #pragma once
 
 #include <cstdint>

@@ -128,9 +128,8 @@ class NpySource final : public NumpySource {
     std::unique_ptr<ArrayFile>& file = files_[path];
     if (file == nullptr) {
       if (array_format(path) != ArrayFormat::Npy) {
-        throw DataError(path +
-                        ": expected an .npy file (arrays of one .npz file are of data.type: "
-                        "npz)");
+        throw DataError(
+            path + ": expected an .npy file (for arrays in one .npz file, set data.type: npz)");
       }
       file = open_array_file(path);
     }
@@ -144,8 +143,7 @@ std::string path_of_archive(const Config& data) {
   const auto path = data.required<std::string>("path");
   if (array_format(path) != ArrayFormat::Npz) {
     data.get("path").error("'" + path +
-                           "' is not named as an .npz file; files of one array each are of "
-                           "data.type: npy");
+                           "' does not end in .npz; for one file per array, set data.type: npy");
   }
   return path;
 }
@@ -204,8 +202,8 @@ Examples read_numpy_inputs(const std::string& path, const Config& data,
     if (!name.empty() && source.has(name)) return read_array_inputs(source, name, channels);
   }
   throw DataError(
-      fmt::format("{}: it holds the arrays {}, and none is called inputs, of shape [examples, …{}]",
-                  path, join(source.names(), ", "), example_shape.to_string()));
+      fmt::format("{}: none of its arrays ({}) is called inputs, with shape [examples, …{}]", path,
+                  join(source.names(), ", "), example_shape.to_string()));
 }
 
 namespace {

@@ -88,7 +88,7 @@ Batch SyntheticDataset::gather(std::span<const int64_t> indices) const {
   labels.reserve(indices.size());
   for (const int64_t index : indices) {
     if (index < 0 || index >= options_.size) {
-      throw StateError(fmt::format("example {} was asked for of a dataset of {} examples", index,
+      throw StateError(fmt::format("example {} is out of range: the dataset has {} examples", index,
                                    options_.size));
     }
     labels.push_back(label(index));

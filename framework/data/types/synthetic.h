@@ -23,11 +23,10 @@ struct SyntheticOptions {
 };
 
 /// Classification that can be learned, with inputs of any width. A class has a mean of +1 or −1 at
-/// features of its own, drawn with replacement, and 0 elsewhere; an example is the mean of its
-/// class, drawn uniformly, and uniform noise. Example i is a pure function of the options and i.
-/// *Cost:* the class means are kept, 5 bytes for each informative feature of a class; an example is
-/// computed again for each batch, at about 1 ns per feature, on the calling
-/// thread.
+/// its informative features, drawn with replacement, and 0 elsewhere; an example is the mean of its
+/// class, which is drawn uniformly, plus uniform noise. Example i is a pure function of the options
+/// and i. *Cost:* the class means are kept, 5 bytes for each informative feature of a class; an
+/// example is computed again for each batch, at about 1 ns per feature, on the calling thread.
 class SyntheticDataset final : public Dataset {
  public:
   /// *Errors:* StateError on options out of range.
@@ -40,7 +39,7 @@ class SyntheticDataset final : public Dataset {
   Batch gather(std::span<const int64_t> indices) const override;
 
  private:
-  // Where a class has a mean other than 0, and which.
+  // The features where a class has a mean other than 0, and these means.
   struct ClassMean {
     std::vector<uint32_t> features;
     std::vector<int8_t> signs;
@@ -55,7 +54,7 @@ class SyntheticDataset final : public Dataset {
   std::vector<ClassMean> means_;  // by class
 };
 
-/// Keys of `data` (in addition to those of load_data; it takes no `normalize`):
+/// Keys of `data` (in addition to those of load_data; it has no `normalize`):
 ///
 /// - `features`, `classes`, `informative`, `noise`: see SyntheticOptions. Defaults 1024, 10, 0.1
 ///   and 1.0.

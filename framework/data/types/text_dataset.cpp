@@ -175,7 +175,7 @@ Source read_source(const std::string& path, const std::string& kind) {
 
 void require_some(int64_t tokens) {
   if (tokens > 0) return;
-  throw DataError("there is white space alone in the text, of which no token is made");
+  throw DataError("the text is only white space, so it has no tokens");
 }
 
 TokenSequencePtr tokens_of(const Source& source, const Tokenizer& tokenizer) {
@@ -269,7 +269,7 @@ DataSplits load_text(const Config& data, uint64_t seed) {
                 .tokenizer = tokenizer_for(choice, source, data, has_own_test, mask)};
   tokens.vocabulary_size = tokens.tokenizer->vocabulary_size();
   if (tokens.vocabulary_size < 2) {
-    throw DataError(path + ": the text has one token alone, '" + tokens.tokenizer->token(0) +
+    throw DataError(path + ": the text has only one token, '" + tokens.tokenizer->token(0) +
                     "', so there is nothing to predict");
   }
   if (mask) hide_tokens(*mask, data, keys, seed, tokens);
@@ -321,7 +321,7 @@ DataSplits load_tokens(const Config& data, uint64_t seed) {
   Tokens tokens;
   tokens.vocabulary_size = data.get("vocab_size", kDefaultVocabulary);
   if (tokens.vocabulary_size < 1 || tokens.vocabulary_size > kMostTokens16) {
-    data.get("vocab_size").fail("1 to 65536, which 16-bit tokens have room for");
+    data.get("vocab_size").fail("1 to 65536, the range of 16-bit tokens");
   }
   if (data.has("vocab") || data.has("merges")) {
     tokens.tokenizer = read_bpe(data);
@@ -342,7 +342,7 @@ DataSplits load_tokens(const Config& data, uint64_t seed) {
   const auto validation = file_in(folder, "val.bin"), test = file_in(folder, "test.bin");
   const Parts parts = split_tokens(data, tokens.sequence->size(), true);
   if (validation && parts.train < tokens.sequence->size()) {
-    data.get("validation").error("'" + validation->string() + "' is there; leave this key out");
+    data.get("validation").error("'" + validation->string() + "' exists; leave this key out");
   }
   DataSplits splits;
   splits.is_held_out = true;

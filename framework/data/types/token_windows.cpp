@@ -40,8 +40,8 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSequence> tokens, int64_t 
   const int64_t room = this->tokens() - 1 - options_.context;  // the last window that fits
   if (room < 0) {
     throw DataError(fmt::format(
-        "{} token{} too few for a window of {} and the token after it; make the text longer (of a "
-        "held-out part data.validation larger), or train with a smaller data.context",
+        "{} token{} too few for a window of {} and the token after it; use a longer text (for a "
+        "held-out part, a larger data.validation) or a smaller data.context",
         this->tokens(), this->tokens() == 1 ? " is" : "s are", options_.context));
   }
   shape_ = Shape{options_.context};
@@ -57,7 +57,7 @@ Batch TokenWindows::gather(std::span<const int64_t> indices) const {
     const int64_t index = indices[i];
     if (index < 0 || index >= size_) {
       throw StateError(
-          fmt::format("example {} was asked for of a dataset of {} examples", index, size_));
+          fmt::format("example {} is out of range: the dataset has {} examples", index, size_));
     }
     const bool is_regular = index < regular_;
     const int64_t first =

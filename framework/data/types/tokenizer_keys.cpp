@@ -115,9 +115,7 @@ int64_t read_mask_id(const Config& data) {
   }
   if (!data.has("mask_id")) {
     data.get("mask_fraction")
-        .error(
-            "give mask_id, which stands for tokens that are hidden, or vocab, merges and "
-            "mask_token");
+        .error("give mask_id, which replaces hidden tokens, or vocab, merges and mask_token");
   }
   return data.get<int64_t>("mask_id", 0);
 }
@@ -143,8 +141,8 @@ std::optional<MaskKeys> read_mask(const Config& data, std::string_view kind, Mas
   if (kind != "wordpiece" && kind != "words" && !data.has("mask_token")) {
     data.get("mask_fraction")
         .error("the tokenizer '" + std::string(kind) +
-               "' has no mask, which stands for tokens that are hidden; give mask_token, or choose "
-               "wordpiece or words");
+               "' has no mask to replace hidden tokens; give mask_token, or choose wordpiece or "
+               "words");
   }
   return MaskKeys{*fraction, data.get<std::string>("mask_token", "[MASK]")};
 }
@@ -155,7 +153,7 @@ TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_
   if (!mask) {
     data.get(data.has("mask_token") ? "mask_token" : "mask_fraction")
         .error("the vocabulary has no token '" + keys.token +
-               "', which is to stand for tokens that are hidden; give mask_token one that it has");
+               "', which replaces hidden tokens; set mask_token to one that it has");
   }
   if (*mask < 0 || *mask >= vocabulary_size) {
     data.get("mask_id").fail("an id below vocab_size, " + std::to_string(vocabulary_size));
@@ -187,7 +185,7 @@ TokenizerPtr words_of(const WordCounter& counter, const Config& data) {
 std::string mask_in_text(const MaskKeys& keys) {
   const bool is_id = keys.id.has_value();
   return (is_id ? "the token " + std::to_string(*keys.id) : "the token '" + keys.token + "'") +
-         " is in the text, and it is the mask that stands for hidden tokens; give a data." +
+         " is in the text, but it is the mask that replaces hidden tokens; give a data." +
          (is_id ? "mask_id" : "mask_token") + " that the text does not have";
 }
 

@@ -130,9 +130,8 @@ bool OpenFile::exists(std::string_view name) const {
 
 void OpenFile::refuse_foreign(std::string_view name, const char* what) const {
   data_error(
-      name, std::string(what) +
-                ", and this file alone may be read; put what is there into the file itself" +
-                (may_be_asked ? ", or, for data that you trust, say data.follow_links: true" : ""));
+      name, std::string(what) + ", and only this file may be read; copy the linked data into it" +
+                (may_be_asked ? ", or, for data that you trust, set data.follow_links: true" : ""));
 }
 
 // The storage of a dataset: in this file, or, where links may be followed, wherever it states.
@@ -141,7 +140,7 @@ void OpenFile::require_own_storage(std::string_view name, hid_t dataset) const {
   const Id creation(H5Dget_create_plist(dataset));
   if (creation < 0) data_error(name, library_reason());
   if (H5Pget_layout(creation) == H5D_VIRTUAL) {
-    refuse_foreign(name, "it is a virtual dataset, whose values are those of other files");
+    refuse_foreign(name, "it is a virtual dataset, whose values are in other files");
   }
   if (H5Pget_external_count(creation) > 0) {
     refuse_foreign(name, "its values are in another file (external storage)");
@@ -150,7 +149,7 @@ void OpenFile::require_own_storage(std::string_view name, hid_t dataset) const {
 
 Id OpenFile::open_object(std::string_view name) const {
   require_open();
-  if (!exists(name)) data_error(name, "there is nothing of that name");
+  if (!exists(name)) data_error(name, "there is no object of that name");
   Id object(H5Oopen(file, absolute(name).c_str(), link_access));
   if (object < 0) {
     const std::string reason = library_reason();

@@ -224,7 +224,8 @@ void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
                                         probe_seconds(file->bytes)));
   }
   if (signal == SIGKILL) {
-    refuse_file(probe.path, "the process that tried it first was killed, perhaps for its memory");
+    refuse_file(probe.path,
+                "the process that first read it was killed, perhaps because memory ran out");
   }
   refuse_file(probe.path, signal == 0
                               ? "the HDF5 library crashed on it"

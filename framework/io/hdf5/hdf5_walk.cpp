@@ -26,7 +26,7 @@ void Walk::visit(hid_t group, const std::string& prefix, int depth) {
   for (const auto& [name, type] : links) {
     const std::string path = prefix.empty() ? name : prefix + "/" + name;
     if (type != H5L_TYPE_HARD) {
-      file_.data_error(path, "it is a link to something elsewhere, and no object of this file");
+      file_.data_error(path, "it is a link to an object outside this file");
     }
     const Id object(H5Oopen(group, name.c_str(), H5P_DEFAULT));
     if (object < 0) file_.data_error(path, library_reason());
@@ -49,7 +49,7 @@ void Walk::require_first_name(const std::string& path, hid_t object) {
   if (H5Oget_info2(object, &facts, H5O_INFO_BASIC) < 0) file_.data_error(path, library_reason());
   if (facts.rc > 1 || !seen_.insert(facts.addr).second) {
     file_.data_error(path,
-                     "it has several names in the file (hard links), which nothing writes here");
+                     "it has several names in the file (hard links), which lacuna never writes");
   }
 }
 

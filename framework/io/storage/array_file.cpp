@@ -69,8 +69,8 @@ std::string read_index(const std::string& path) {
   const uint64_t size = std::filesystem::file_size(path, error);  // fails on a folder, too
   if (error) throw DataError(fmt::format("cannot read '{}': {}", path, error.message()));
   if (size > kMostIndexBytes) {
-    throw DataError(
-        fmt::format("'{}' has {} bytes, and an index has {} at most", path, size, kMostIndexBytes));
+    throw DataError(fmt::format("'{}' has {} bytes; the limit for an index is {}", path, size,
+                                kMostIndexBytes));
   }
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
@@ -98,10 +98,11 @@ class ShardedArrays final : public ArrayFile {
     for (const std::string& file : files) open((folder / file).string(), file, file_of);
     if (file_of.empty()) return;
     const auto& [tensor, file] = *file_of.begin();
-    fail(fmt::format("the tensor '{}' is not in '{}'{}", printable(tensor), file,
-                     file_of.size() == 1
-                         ? ""
-                         : fmt::format(", and {} more are not where it says", file_of.size() - 1)));
+    fail(fmt::format(
+        "the tensor '{}' is not in '{}'{}", printable(tensor), file,
+        file_of.size() == 1
+            ? ""
+            : fmt::format(", nor are {} more where the index lists them", file_of.size() - 1)));
   }
 
  private:
@@ -114,7 +115,7 @@ class ShardedArrays final : public ArrayFile {
       const auto found = file_of.find(entry.name);
       if (found == file_of.end() || found->second != name) {
         fail(fmt::format(
-            "the tensor '{}' is in '{}', and the index has it {}", entry.name, name,
+            "the tensor '{}' is in '{}', but the index lists it {}", entry.name, name,
             found == file_of.end() ? "nowhere, or in two files" : "in '" + found->second + "'"));
       }
       file_of.erase(found);
@@ -124,8 +125,8 @@ class ShardedArrays final : public ArrayFile {
   }
 
   [[noreturn]] void fail(const std::string& problem) const {
-    throw DataError("'" + path_ + "' is no index of safetensors files, or damaged: " + problem +
-                    "; fetch or write it again, with all its files");
+    throw DataError("'" + path_ + "' is not an index of safetensors files, or is damaged: " +
+                    problem + "; download or write it again, with all its files");
   }
 
   void read_bytes(size_t index, std::span<std::byte> into) const override {
@@ -177,7 +178,7 @@ ByteArray ArrayFile::read_mask(size_t index) const {
   read_bytes(index, bytes);
   if (const auto place = decode_mask(entry.type, bytes, mask.values)) {
     throw DataError(fmt::format(
-        "the mask '{}' in '{}' has another value than 0 and 1 (its element {}, in row-major order)",
+        "the mask '{}' in '{}' has a value other than 0 and 1 (its element {}, in row-major order)",
         entry.name, path_, *place));
   }
   return mask;
@@ -259,7 +260,7 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
       break;
   }
   throw DataError("'" + path +
-                  "' is named as none of .safetensors, .safetensors.index.json, .npz and .npy");
+                  "' does not end in .safetensors, .safetensors.index.json, .npz or .npy");
 }
 
 }  // namespace lacuna

@@ -128,7 +128,7 @@ bool is_of_another_tool(std::string_view header) {
 }
 
 void require_known_format(const std::string& path, std::string_view header, int64_t newest) {
-  if (header.empty()) refuse(path, "is no checkpoint: it is empty");
+  if (header.empty()) refuse(path, "is not a checkpoint: it is empty");
   const size_t length = std::min(header.size(), kMagic.size());
   const bool is_ours = header.substr(0, length) == kMagic.substr(0, length);
   if (!is_ours) {
@@ -136,21 +136,21 @@ void require_known_format(const std::string& path, std::string_view header, int6
   }
   if (header.starts_with(kHdf5Signature)) {
     refuse(path,
-           "is an HDF5 file but no checkpoint of lacuna: its header is missing; arrays of another "
-           "tool are read as .safetensors or .npz: `lacuna import FILE --config CONFIG --out RUN`");
+           "is an HDF5 file, but not a lacuna checkpoint: its header is missing; save arrays of "
+           "another tool as .safetensors or .npz, then `lacuna import FILE --config CONFIG --out "
+           "RUN`");
   }
   if (!is_ours) {
     if (is_of_another_tool(header)) {
-      refuse(
-          path,
-          "is no checkpoint of lacuna, but weights of another tool: `lacuna import FILE --config "
-          "CONFIG --out RUN` makes a run of them, or says how to convert them, where FILE's name "
-          "ends as theirs do: .safetensors, .npz, .npy, .pt, .pth");
+      refuse(path,
+             "holds weights of another tool, not a lacuna checkpoint: `lacuna import FILE --config "
+             "CONFIG --out RUN` makes a run of them, or prints how to convert them; FILE must end "
+             "in .safetensors, .npz, .npy, .pt or .pth");
     }
-    refuse(
-        path,
-        "is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'; weights of "
-        "other tools end in .safetensors, .npz or .npy, and `lacuna import` makes a run of them");
+    refuse(path,
+           "is not a checkpoint, or is damaged: it does not begin with 'lacuna checkpoint'; "
+           "weights of other tools end in .safetensors, .npz or .npy, and `lacuna import` makes a "
+           "run of them");
   }
   if (header.size() < static_cast<size_t>(kSealBytes)) {
     refuse(path, fmt::format("is cut off: expected a header of {} bytes, found {} bytes in all",
@@ -159,9 +159,11 @@ void require_known_format(const std::string& path, std::string_view header, int6
   const std::optional<uint64_t> format = field(header, "\nformat ", 10);
   if (!format || *format == 0) refuse(path, "is damaged: its header names no format");
   if (*format > static_cast<uint64_t>(newest)) {
-    refuse(path, fmt::format(
-                     "was written in format {}, and this lacuna reads up to {}: use a newer lacuna",
-                     *format, newest));
+    refuse(
+        path,
+        fmt::format(
+            "was written in format {}, but this version of lacuna reads up to {}: use a newer one",
+            *format, newest));
   }
 }
 

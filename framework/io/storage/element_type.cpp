@@ -79,9 +79,8 @@ std::optional<std::string> beyond_float(std::span<const std::byte> doubles,
   for (size_t i = 0; i < floats.size(); ++i) {
     if (!std::isinf(floats[i]) || std::isinf(load<double>(doubles, i))) continue;
     return fmt::format(
-        "has the value {} (its element {}, in row-major order), which is finite, but beyond the "
-        "range of float32 (up to 3.4e38), in which values are kept; scale or clip it in the tool "
-        "that wrote it",
+        "has the value {} (its element {}, in row-major order), which is beyond the range of "
+        "float32 (up to 3.4e38); scale or clip it in the tool that wrote it",
         load<double>(doubles, i), i);
   }
   return std::nullopt;

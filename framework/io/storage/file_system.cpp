@@ -79,7 +79,7 @@ std::string exchange_folders(const std::string& made, const std::string& path) {
 
 FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
   const std::string name = std::filesystem::path(path_).filename().string();
-  if (name.empty()) throw StateError("cannot write '" + path_ + "': it names no file");
+  if (name.empty()) throw StateError("cannot write '" + path_ + "': it does not name a file");
   // A pipe or a device would be replaced by a file, for everybody.
   if (const std::string why = why_no_file(path_); !why.empty()) {
     throw StateError("cannot write '" + path_ + "': it " + why);
@@ -110,7 +110,7 @@ FolderReplacement::FolderReplacement(const std::string& path) : path_(path) {
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   const std::string name = std::filesystem::path(path_).filename().string();
   if (name.empty() || name == "." || name == "..") {
-    throw StateError("cannot write '" + path + "': it names no new folder");
+    throw StateError("cannot write '" + path + "': it does not name a new folder");
   }
   remove_leftovers(path_);
   temporary_ = temporary_beside(path_);
@@ -180,8 +180,8 @@ void require_plain_file(const std::string& path) {
   if (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)) return;  // opening a folder reports it
   const char* what = S_ISLNK(facts.st_mode) ? "a link" : "a pipe or device";
   throw StateError("cannot write '" + path + "': it is " + what +
-                   ", and this file of a run is cut and written to, so it must be a file of its "
-                   "own; move it away, or put the file itself in its place");
+                   ", but lacuna writes to this file of a run, so it must be a regular file; move "
+                   "it away, or replace it with the file itself");
 }
 
 void make_own_file(const std::string& path) {

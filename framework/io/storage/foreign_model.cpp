@@ -196,8 +196,8 @@ std::string renamed(const std::string& path, std::string_view header) {
                                       : "";
   if (ending.empty() || path.ends_with(ending)) return {};
   return fmt::format(
-      "is a {0} file by its first bytes, and its name must end so: "
-      "`mv '{1}' '{2}{0}'`, then give that name",
+      "is a {0} file by its first bytes, so its name must end in {0}: run `mv '{1}' '{2}{0}'`, "
+      "then use that name",
       ending, path, stem_of(path));
 }
 

@@ -88,15 +88,14 @@ class DictionaryReader {
       expect(',');
     }
     skip_spaces();
-    if (at_ != text_.size()) fail("nothing behind the dictionary");
+    if (at_ != text_.size()) fail("nothing after the dictionary");
     for (const auto& [key, was_read] :
          {std::pair{"descr", has_descr_}, {"fortran_order", has_order_}, {"shape", has_shape_}}) {
       if (!was_read) throw DataError(fmt::format("its header has no '{}'", key));
     }
     const auto most = std::numeric_limits<int64_t>::max() / std::max<int64_t>(8, width());
     if (header_.shape.numel() > most) {
-      throw DataError(fmt::format("its shape {} has more bytes than can be counted",
-                                  header_.shape.to_string()));
+      throw DataError(fmt::format("its shape {} is too large", header_.shape.to_string()));
     }
     return header_;
   }
@@ -121,7 +120,7 @@ class DictionaryReader {
       read_shape();
     } else {
       throw DataError(fmt::format(
-          "its header has a key '{}'; expected descr, fortran_order and shape alone", key));
+          "its header has a key '{}'; expected only descr, fortran_order and shape", key));
     }
   }
 
@@ -149,10 +148,10 @@ class DictionaryReader {
     }
     const std::optional<OtherType> other = other_type(name);
     if (!other || (order != '<' && order != '>' && order != '|')) {
-      throw DataError(fmt::format(
-          "its type '{}' is not known; expected one of b1, i1 to i8, u1 to u8, f2, f4 and f8, as "
-          "in '<f4'",
-          descr));
+      throw DataError(
+          fmt::format("its type '{}' is unknown; expected one of b1, i1 to i8, u1 to u8, f2, f4 "
+                      "and f8, as in '<f4'",
+                      descr));
     }
     header_.width = other->width;
     header_.character = name.front() == 'U' ? 4 : name.front() == 'S' ? 1 : 0;
@@ -181,10 +180,10 @@ class DictionaryReader {
       has_comma = take(',');
       if (sizes.size() > static_cast<size_t>(Shape::kMaxRank)) {
         throw DataError(
-            fmt::format("its shape has more than {} sizes, the most there are", Shape::kMaxRank));
+            fmt::format("its shape has more than {} sizes, the limit", Shape::kMaxRank));
       }
     }
-    if (sizes.size() == 1 && !has_comma) fail("a comma behind the only size");
+    if (sizes.size() == 1 && !has_comma) fail("a comma after the only size");
     try {
       header_.shape = Shape(std::span<const int64_t>(sizes));
     } catch (const ShapeError& error) {
@@ -231,9 +230,9 @@ class DictionaryReader {
     if (!take(wanted)) fail(fmt::format("'{}'", wanted));
   }
   [[noreturn]] void fail(const std::string& expected) const {
-    throw DataError(
-        fmt::format("its header is no dictionary as NumPy writes it: expected {} at character {}",
-                    expected, at_));
+    throw DataError(fmt::format(
+        "its header is not a dictionary as NumPy writes it: expected {} at character {}", expected,
+        at_));
   }
 
   std::string_view text_;
@@ -267,8 +266,8 @@ size_t npy_header_length(std::span<const std::byte> beginning) {
   if (byte(6) > 1) length |= byte(10) << 16 | byte(11) << 24;
   length += text_begin(beginning);
   if (length > kMostNpyHeader) {
-    throw DataError(fmt::format("its header would have {} bytes, and the most that are read are {}",
-                                length, kMostNpyHeader));
+    throw DataError(
+        fmt::format("its header would have {} bytes; the limit is {}", length, kMostNpyHeader));
   }
   return length;
 }

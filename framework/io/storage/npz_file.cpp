@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kEnding = ".npy";
 
 [[noreturn]] void fail(const std::string& path, const char* kind, const std::string& problem) {
-  throw DataError(fmt::format("'{}' is no {} file, or damaged: {}; fetch or write it again", path,
+  throw DataError(fmt::format("'{}' is not a valid {} file: {}; download or write it again", path,
                               kind, problem));
 }
 
@@ -109,9 +109,9 @@ class NpzArrays final : public ArrayFile {
     if (!member.name.ends_with(kEnding) || member.name.size() == kEnding.size()) {
       if (member.name.ends_with("data.pkl")) {
         throw UnreadElements(fmt::format(
-            "'{}' in it is no array; this is a file of PyTorch's, a pickle", member.name));
+            "'{}' in it is not an array: this is a PyTorch file, a pickle", member.name));
       }
-      throw DataError(fmt::format("'{}' in it is no array (NAME.npy)", member.name));
+      throw DataError(fmt::format("'{}' in it is not an array (NAME.npy)", member.name));
     }
     try {
       const auto beginning = peek_zip_member(stream, member, kNpyPreamble);
@@ -197,7 +197,7 @@ class NpyArray final : public ArrayFile {
     file.stream.seekg(static_cast<std::streamoff>(header_.length));
     if (!file.stream.read(reinterpret_cast<char*>(into.data()),
                           static_cast<std::streamsize>(into.size()))) {
-      fail(path_, "npy", "it has become shorter");
+      fail(path_, "npy", "it became shorter while it was read");
     }
     put_in_order(header_, into);
   }

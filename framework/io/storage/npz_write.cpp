@@ -42,7 +42,7 @@ void require_writable(const std::vector<NamedArray>& arrays) {
   std::set<std::string> names;
   for (const auto& [name, value] : arrays) {
     if (name.empty() || name.size() > 0xff00) throw StateError("a name is empty or too long");
-    if (!names.insert(name).second) throw StateError("'" + name + "' is there twice");
+    if (!names.insert(name).second) throw StateError("'" + name + "' appears twice");
     const auto* tensor = std::get_if<Tensor>(&value);
     if (tensor != nullptr && !tensor->defined()) {
       throw StateError("the array '" + name + "' is undefined");

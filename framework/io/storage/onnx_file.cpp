@@ -61,15 +61,15 @@ class OnnxArrays final : public ArrayFile {
   };
 
   [[noreturn]] void fail(const std::string& problem) const {
-    throw DataError("'" + path_ + "' is no ONNX model of lacuna's, or damaged: " + problem +
+    throw DataError("'" + path_ + "' is not a valid ONNX model of lacuna: " + problem +
                     "; export it again");
   }
 
   template <class Dims>
   void add(Stored stored, const std::string& name, const Dims& dims) {
-    if (!names_.insert(name).second) fail(fmt::format("the array '{}' is there twice", name));
+    if (!names_.insert(name).second) fail(fmt::format("the array '{}' appears twice", name));
     const ElementType type = type_of(stored.values->data_type());
-    if (type == ElementType::Other) fail(fmt::format("the array '{}' has another type", name));
+    if (type == ElementType::Other) fail(fmt::format("the array '{}' has the wrong type", name));
     ArrayEntry entry{.name = name,
                      .type = type,
                      .type_name = std::string(to_string(type)),
@@ -93,7 +93,9 @@ class OnnxArrays final : public ArrayFile {
     const size_t count = stored.values->raw_data().size() / sizeof(float);
     if (elements > kMostOfANonzero * (count + 1) || raw.size() != count * sizeof(int64_t) ||
         stored.indices->data_type() != onnx::TensorProto::INT64) {
-      fail(fmt::format("the sparse array '{}' has no index for each value, or next to none", name));
+      fail(fmt::format(
+          "the sparse array '{}' needs one index per value, and enough values for its shape",
+          name));
     }
     int64_t before = -1;
     for (size_t i = 0; i < count; ++i) {

@@ -60,12 +60,13 @@ uint64_t bytes_of(const SafetensorsRecord& tensor) {
   bool fits = true;
   for (const uint64_t size : tensor.sizes) fits = fits && multiply(bits, size);
   if (!fits || !multiply(bits, bits_of(tensor))) {
-    throw DataError(fmt::format("the tensor '{}' of shape {} has more bits than can be counted",
-                                tensor.name, to_string(tensor.sizes)));
+    throw DataError(fmt::format("the tensor '{}' of shape {} is too large", tensor.name,
+                                to_string(tensor.sizes)));
   }
   if (bits % 8 == 0) return bits / 8;
-  throw DataError(fmt::format("the tensor '{}' ({} {}) has {} bits, which are no whole bytes",
-                              tensor.name, tensor.dtype, to_string(tensor.sizes), bits));
+  throw DataError(
+      fmt::format("the tensor '{}' ({} {}) has {} bits, which is not a whole number of bytes",
+                  tensor.name, tensor.dtype, to_string(tensor.sizes), bits));
 }
 
 Shape shape_of(const SafetensorsRecord& tensor) {
@@ -107,10 +108,9 @@ std::vector<SafetensorsEntry> lay_out(std::vector<SafetensorsRecord> records, ui
                                   bytes));
     }
     if (record.end > data_bytes) {
-      throw DataError(
-          fmt::format("it is cut off: the tensor '{}' ends at byte {} of the data, of "
-                      "which there are {}",
-                      record.name, record.end, data_bytes));
+      throw DataError(fmt::format(
+          "it is cut off: the tensor '{}' ends at byte {} of the data, which has {} bytes",
+          record.name, record.end, data_bytes));
     }
     end = record.end;
     entries.push_back({.name = record.name,
@@ -120,21 +120,23 @@ std::vector<SafetensorsEntry> lay_out(std::vector<SafetensorsRecord> records, ui
                        .bytes = static_cast<int64_t>(bytes)});
   }
   if (end != data_bytes) {
-    throw DataError(fmt::format(
-        "the last tensor ends at byte {} of the data, of which there are {}", end, data_bytes));
+    throw DataError(fmt::format("the last tensor ends at byte {} of the data, which has {} bytes",
+                                end, data_bytes));
   }
   return entries;
 }
 
-std::string reason() { return errno == 0 ? "it has become shorter" : std::strerror(errno); }
+std::string reason() {
+  return errno == 0 ? "it became shorter while it was read" : std::strerror(errno);
+}
 
 }  // namespace
 
 bool SafetensorsEntry::is_float() const { return lacuna::is_float(element_type(dtype)); }
 
 void SafetensorsFile::fail(const std::string& problem) const {
-  throw DataError("'" + path_ + "' is no safetensors file, or damaged: " + problem +
-                  "; fetch or write it again");
+  throw DataError("'" + path_ + "' is not a valid safetensors file: " + problem +
+                  "; download or write it again");
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
@@ -150,8 +152,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
   if (size < kLengthBytes) fail(fmt::format("it has {} bytes, fewer than 8", size));
   stream.read(reinterpret_cast<char*>(&length), kLengthBytes);
   if (length > kMostHeaderBytes) {
-    fail(fmt::format("its header would have {} bytes, and the most there can be are {}", length,
-                     kMostHeaderBytes));
+    fail(fmt::format("its header would have {} bytes; the limit is {}", length, kMostHeaderBytes));
   }
   if (kLengthBytes + length > size) {
     fail(fmt::format("it is cut off: expected a header of {} bytes, found {} bytes in all", length,
@@ -175,7 +176,7 @@ const SafetensorsEntry& SafetensorsFile::tensor(std::string_view name) const {
   std::vector<std::string> names;
   for (const SafetensorsEntry& entry : tensors_) names.push_back(entry.name);
   throw DataError(
-      fmt::format("'{}' holds no tensor '{}'; {}", path_, name, suggest_name(name, names)));
+      fmt::format("'{}' has no tensor '{}'; {}", path_, name, suggest_name(name, names)));
 }
 
 Tensor SafetensorsFile::read(const SafetensorsEntry& entry) const {

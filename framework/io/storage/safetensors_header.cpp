@@ -34,9 +34,8 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     if (level_ == Level::Shape) {
       tensor().sizes.push_back(value);
       if (tensor().sizes.size() > Shape::kMaxRank) {
-        throw DataError(
-            fmt::format("the tensor '{}' has more than {} dimensions, the most there are",
-                        tensor().name, Shape::kMaxRank));
+        throw DataError(fmt::format("the tensor '{}' has more than {} dimensions, the limit",
+                                    tensor().name, Shape::kMaxRank));
       }
     } else if (level_ == Level::Offsets && offsets_ < 2) {
       (offsets_++ == 0 ? tensor().begin : tensor().end) = value;
@@ -78,16 +77,16 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     key_ = key;
     if (level_ == Level::Tensors) {
       if (names_.insert(key).second) return true;
-      throw DataError(fmt::format("'{}' is there twice", key));
+      throw DataError(fmt::format("'{}' appears twice", key));
     }
     if (level_ == Level::Metadata) {
       if (!header_.metadata.contains(key)) return true;
-      throw DataError(fmt::format("'{}' is twice in {}", key, kMetadata));
+      throw DataError(fmt::format("'{}' appears twice in {}", key, kMetadata));
     }
     if (key != "dtype" && key != "shape" && key != "data_offsets") {
-      throw DataError(fmt::format(
-          "the tensor '{}' has a key '{}'; expected dtype, shape and data_offsets alone",
-          tensor().name, key));
+      throw DataError(
+          fmt::format("the tensor '{}' has a key '{}'; expected only dtype, shape and data_offsets",
+                      tensor().name, key));
     }
     if (fields_.insert(key).second) return true;
     throw DataError(fmt::format("the tensor '{}' has '{}' twice", tensor().name, key));

@@ -46,7 +46,7 @@ class IndexReader final : public nlohmann::json_sax<Json> {
     if (depth_ != 2 || !is_in_map_) return value("text");
     require_file_name(key_, text);
     if (!files_.emplace(key_, text).second) {
-      throw DataError(fmt::format("the tensor '{}' is there twice", printable(key_)));
+      throw DataError(fmt::format("the tensor '{}' appears twice", printable(key_)));
     }
     names_.insert(text);
     if (names_.size() > kMostShards) {
@@ -57,7 +57,7 @@ class IndexReader final : public nlohmann::json_sax<Json> {
 
   bool start_object(std::size_t) override {
     if (depth_ == 1 && key_ == kMap) {
-      if (has_map_) throw DataError(fmt::format("'{}' is there twice", kMap));
+      if (has_map_) throw DataError(fmt::format("'{}' appears twice", kMap));
       has_map_ = is_in_map_ = true;
     } else {
       value("an object");

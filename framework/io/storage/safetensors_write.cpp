@@ -60,7 +60,7 @@ std::vector<Piece> in_order(const std::vector<NamedArray>& arrays) {
   for (const NamedArray& array : arrays) pieces.push_back(piece_of(array));
   std::ranges::sort(pieces, {}, &Piece::name);
   const auto twice = std::ranges::adjacent_find(pieces, {}, &Piece::name);
-  if (twice != pieces.end()) throw StateError("'" + twice->name + "' is there twice");
+  if (twice != pieces.end()) throw StateError("'" + twice->name + "' appears twice");
   for (const Piece& piece : pieces) {
     if (piece.name == "__metadata__") {
       throw StateError("no tensor can be named '" + piece.name + "'");
@@ -86,7 +86,7 @@ std::string header_of(const std::vector<Piece>& pieces,
   std::string text = render_safetensors_header(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the values are aligned
   if (text.size() > kMostHeaderBytes) {
-    throw StateError(fmt::format("its header would have {} bytes, and readers take at most {}",
+    throw StateError(fmt::format("its header would have {} bytes; readers accept at most {}",
                                  text.size(), kMostHeaderBytes));
   }
   return text;

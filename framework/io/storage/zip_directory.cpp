@@ -70,7 +70,7 @@ std::optional<Directory> read_end64(std::istream& stream, uint64_t end) {
   }
   if (where.u32(4) != 0 || where.u32(16) > 1 || fields.u32(16) != 0 || fields.u32(20) != 0 ||
       fields.u64(24) != fields.u64(32)) {
-    fail("it is a part of an archive in several files");
+    fail("it is one part of an archive in several files");
   }
   Directory directory{.entries = fields.u64(32), .bytes = fields.u64(40), .begin = fields.u64(48)};
   if (directory.bytes > begin || directory.begin != begin - directory.bytes) {
@@ -91,7 +91,7 @@ Directory find_directory(std::istream& stream, uint64_t file_bytes) {
     const uint64_t end = file_bytes - tail_bytes + at;
     if (const auto found = read_end64(stream, end)) return *found;
     if (fields.u16(4) != 0 || fields.u16(6) != 0 || fields.u16(8) != fields.u16(10)) {
-      fail("it is a part of an archive in several files");
+      fail("it is one part of an archive in several files");
     }
     const Directory directory{
         .entries = fields.u16(10), .bytes = fields.u32(12), .begin = fields.u32(16)};
@@ -100,7 +100,7 @@ Directory find_directory(std::istream& stream, uint64_t file_bytes) {
     }
     return directory;
   }
-  fail("there is no end record of an archive in it: it is no archive, or cut off");
+  fail("it has no end record of an archive: it is not an archive, or is truncated");
 }
 
 // Numbers of a member, first as 32 bits have them, then from ZIP64's extra field.
@@ -142,7 +142,7 @@ void require_readable(const CentralEntry& entry) {
     fail(fmt::format("'{}' in it is encrypted", member.name));
   }
   if (entry.method != 0 && entry.method != 8) {
-    fail(fmt::format("'{}' in it is packed by method {}; expected 0 (stored) or 8 (deflated)",
+    fail(fmt::format("'{}' in it is compressed by method {}; expected 0 (stored) or 8 (deflated)",
                      member.name, entry.method));
   }
   if (!member.is_deflated && member.bytes != member.packed_bytes) {
@@ -150,8 +150,8 @@ void require_readable(const CentralEntry& entry) {
                      member.packed_bytes));
   }
   if (member.bytes / kMostRatio > member.packed_bytes + kMostOverRatio) {
-    fail(fmt::format("'{}' claims to unpack {} bytes to {}, which no deflated file does",
-                     member.name, member.packed_bytes, member.bytes));
+    fail(fmt::format("'{}' claims to unpack {} bytes to {}, more than deflate can", member.name,
+                     member.packed_bytes, member.bytes));
   }
 }
 
@@ -236,7 +236,7 @@ std::vector<ZipMember> read_zip_directory(std::istream& stream, uint64_t file_by
   for (CentralEntry& entry : entries) {
     rest = rest.subspan(read_central(rest, entry));
     if (!names.insert(entry.member.name).second) {
-      fail(fmt::format("'{}' is in it twice", entry.member.name));
+      fail(fmt::format("'{}' appears twice in it", entry.member.name));
     }
     read_local(stream, entry, directory.begin);
   }

@@ -43,7 +43,7 @@ class PackedBytes {
 class Inflater {
  public:
   explicit Inflater(const ZipMember& member) : member_(member) {
-    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) fail(member, "zlib cannot begin");
+    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) fail(member, "zlib cannot start");
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -109,7 +109,7 @@ void read_zip_member(std::istream& stream, const ZipMember& member, std::span<st
   } else {
     Inflater inflater(member);
     if (inflater.read(packed, into) != into.size()) fail(member, "it ends too early");
-    if (!inflater.ends_here(packed)) fail(member, "it has more bytes than its directory says");
+    if (!inflater.ends_here(packed)) fail(member, "it has more bytes than its directory states");
   }
   const uint32_t found = into.empty() ? 0 : checksum(0, into);
   if (found != member.crc) {

@@ -60,9 +60,9 @@ void CostCache::announce(std::function<void(const std::string& text)> say) {
 LayoutCosts CostCache::measure(const WeightClass& c) {
   if (say_ && measured_seconds_ > 1.0) {
     const std::string file = cache_file().string();
-    say_("measuring which layouts are the faster ones on this machine; " +
-         (file.empty() ? "there is no folder in which that could be kept (LACUNA_CACHE_DIR)"
-                       : "that is done once, and kept in " + file));
+    say_("measuring which layouts are faster on this machine; " +
+         (file.empty() ? "there is no folder to cache the result (set LACUNA_CACHE_DIR)"
+                       : "this is done once, and cached in " + file));
     say_ = nullptr;
   }
   const auto start = std::chrono::steady_clock::now();

@@ -81,7 +81,7 @@ LayoutChoice choose(const Shape& shape, int64_t nnz, const Layout& compressed,
   const bool faster = costs.compressed_ms < costs.masked_ms;
   const std::string name(compressed.name());
   char numbers[120];
-  std::snprintf(numbers, sizeof numbers, "%s %.3g ms a step, masked %.3g ms (%s)", name.c_str(),
+  std::snprintf(numbers, sizeof numbers, "%s %.3g ms per step, masked %.3g ms (%s)", name.c_str(),
                 costs.compressed_ms, costs.masked_ms,
                 measured_now ? "measured now" : "measured before");
   return {.layout = faster ? &compressed : &masked_layout(),

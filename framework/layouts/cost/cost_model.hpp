@@ -21,7 +21,7 @@ struct LayoutCosts {
 struct LayoutChoice {
   const Layout* layout = nullptr;
   LayoutCosts costs;
-  std::string reason;  ///< "csr: 0.71 ms a step, masked 3.9 ms (measured here)"
+  std::string reason;  ///< "csr: 0.71 ms per step, masked 3.9 ms (measured here)"
 };
 
 /// Measures masked and a compressed layout for the weight's class at densities that are powers of

@@ -187,17 +187,16 @@ void require_tile_sides(const PatternShape& pattern, const Shape& shape) {
 
 void refuse_tile_row(const PatternShape& pattern, const Shape& shape, int64_t row, int64_t first) {
   refuse_shape(pattern, shape,
-               fmt::format("row {} has other positions than row {}, with which it shares its tiles",
+               fmt::format("row {} must have the positions of row {}, with which it shares tiles",
                            row, first));
 }
 
 void require_tiles(const PatternShape& pattern, const Shape& shape, const Positions& positions) {
   require_tile_sides(pattern, shape);
   if (positions.count() >= kMostInTiles || positions.rows() >= kMostInTiles) {
-    refuse_shape(
-        pattern, shape,
-        fmt::format("it has {} nonzeros, of which fewer than 2^31 can be held, and of rows",
-                    positions.count()));
+    refuse_shape(pattern, shape,
+                 fmt::format("it has {} nonzeros; the limit for nonzeros and rows is 2^31 - 1",
+                             positions.count()));
   }
   for (int64_t row = 0; row < positions.rows(); ++row) {
     const int64_t first = row - row % pattern.unit_rows();
@@ -217,7 +216,7 @@ void require_row_of_tiles(const PatternShape& pattern, const Shape& shape, int64
                           columns[i + width - 1] == columns[i] + width - 1;
     if (!is_whole) {
       refuse_shape(pattern, shape,
-                   fmt::format("row {} has only a part of the tile at column {}", row,
+                   fmt::format("row {} covers only a part of the tile at column {}", row,
                                columns[i] / width * width));
     }
   }

@@ -328,9 +328,8 @@ class NmLayout final : public Layout {
     constexpr int64_t kMost = int64_t{1} << 31;
     require_tile_sides(pattern_, shape);
     if (form.rows >= kMost || form.stored() >= kMost) {
-      refuse_shape(
-          pattern_, shape,
-          fmt::format("it would need {} slots; there may be fewer than 2^31", form.stored()));
+      refuse_shape(pattern_, shape,
+                   fmt::format("it would need {} slots; the limit is 2^31 - 1", form.stored()));
     }
   }
 
@@ -345,8 +344,9 @@ class NmLayout final : public Layout {
         if (next - begin <= pattern_.n()) continue;
         refuse_shape(
             pattern_, shape,
-            fmt::format("row {} has {} nonzeros in group {} (columns {} to {}), there may be {}", r,
-                        next - begin, first / m, first, first + m - 1, pattern_.n()));
+            fmt::format(
+                "row {} has {} nonzeros in group {} (columns {} to {}); at most {} are allowed", r,
+                next - begin, first / m, first, first + m - 1, pattern_.n()));
       }
     }
   }

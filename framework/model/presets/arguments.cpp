@@ -150,7 +150,7 @@ void Arguments::refuse_others(const Config& section) const {
   for (const auto& [key, value] : keys_.at("only").entries()) {
     const Config given = section.get(key);
     if (given.is_null() || given == value) continue;
-    given.error(fmt::format("the preset '{}' has {}: {} alone, found {}", preset_.name, key,
+    given.error(fmt::format("the preset '{}' only supports {}: {}, found {}", preset_.name, key,
                             value.is_null() ? "null" : value.text(), given.text()));
   }
 }
@@ -189,7 +189,7 @@ Config Arguments::default_of(const std::string& name, const Config& fallback,
     const std::string_view what = error.what();
     const size_t reason = what.rfind("': ");
     section.error(fmt::format(
-        "the preset '{}' takes {} for {}, which is left out: {}; give {}, or other values",
+        "the preset '{}' uses {} as the default of {}, but: {}; give {}, or change the values",
         preset_.name, fallback.text(), name,
         reason == std::string_view::npos ? what : what.substr(reason + 3), name));
   }

@@ -24,8 +24,7 @@ Config load_config_json(const Config& from_hf, const std::string& folder) {
   if (!config.is_map()) config.fail("a JSON object");
   if (!config.has("model_type")) {
     config.error(
-        "model_type is missing, by which a model's family is known; write it there, as in "
-        "\"model_type\": \"gpt2\"");
+        "model_type, the model's family, is missing; add it, as in \"model_type\": \"gpt2\"");
   }
   return config;
 }
@@ -47,7 +46,7 @@ void flatten_rotary(const Preset& preset, Config& config) {
   if (!rotary.is_map() || !is_key(preset, "rope_theta")) return;
   const Config type = rotary.get("rope_type");
   if (!type.is_null() && type.text() != "default") {
-    type.error("only rotary positions of the default type are computed here");
+    type.error("only rotary positions of the default type are supported");
   }
   if (rotary.has("rope_theta")) config.set("rope_theta", rotary.at("rope_theta").clone());
 }

@@ -46,7 +46,7 @@ std::string architecture_of(const Config& model, const Preset& preset, const Arg
     return std::string(classifies ? known.classification : known.language);
   }
   model.get("type").error(fmt::format(
-      "the preset '{}' is none of Hugging Face's families; export to safetensors or npz",
+      "the preset '{}' is not a model family of Hugging Face; export to safetensors or npz",
       preset.name));
 }
 

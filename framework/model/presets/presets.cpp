@@ -27,8 +27,7 @@ std::string unknown_layer(const std::string& name, const std::vector<std::string
   if (std::ranges::find(presets, name) == presets.end()) {
     return "unknown layer '" + name + "'; " + suggest_name(name, known);
   }
-  return "'" + name + "' is a preset, which stands in place of all layers: `model: {type: " + name +
-         ", …}`";
+  return "'" + name + "' is a preset, which replaces all layers: `model: {type: " + name + ", …}`";
 }
 
 std::vector<std::string> preset_names() {

@@ -45,8 +45,8 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
     }
     if (path.starts_with("train.ema") && !config.at("train").get("ema").is_null()) {
       throw ConfigError("--set " + assignment +
-                        ": the average is the one that the checkpoint holds; train.ema=null "
-                        "evaluates the weights themselves");
+                        ": the average comes from the checkpoint and cannot be changed; "
+                        "train.ema=null evaluates the weights themselves");
     }
     if (path != "train" && !find_key(path).in_eval) {
       log_warning("--set " + assignment + " changes nothing in an evaluation");
@@ -67,11 +67,11 @@ void require_same_split(const Config& run, const Config& now,
     if (key.starts_with(assignment.substr(0, assignment.find('=')))) given = "--set " + assignment;
   }
   const Config value = run.peek(key);
-  throw ConfigError(fmt::format(
-      "{}: the run has held its validation split out by {} = {}, and another value puts examples "
-      "into it that the model was trained on; leave that key as it is (data.validation=0 leaves "
-      "the split out), and give other examples as data.test",
-      given, key, value.is_null() ? "nothing" : value.text()));
+  throw ConfigError(
+      fmt::format("{}: the run held out its validation split with {} = {}; another value would put "
+                  "training examples into it. Keep the key as it is (or data.validation=0 for no "
+                  "split), and give other examples as data.test",
+                  given, key, value.is_null() ? "nothing" : value.text()));
 }
 
 // The same if the files are others: in most cases, their number shows it.
@@ -84,8 +84,8 @@ void report_other_examples(const Config& run, const Dataset& train, const StateD
   const auto before = state.get<int64_t>("loader/dataset_size");
   if (before == train.size()) return;
   log_warning(fmt::format(
-      "there are {} training examples next to the validation split, and the run was trained on {}: "
-      "the split comes from other data, and may contain examples of the training",
+      "there are {} training examples next to the validation split, but the run was trained on {}: "
+      "the split comes from different data and may contain training examples",
       train.size(), before));
 }
 
@@ -109,7 +109,7 @@ std::vector<std::string> changed_splits(const Config& config, const SplitHashes&
       if (change.empty()) change = training;
       if (change.empty()) continue;
       lines.push_back(change + " (the " + name +
-                      " split is a part of that data, and may hold examples that were trained on)");
+                      " split is a part of that data, and may contain training examples)");
     } else if (!change.empty() && !is_given) {
       lines.push_back(change);
     }
@@ -138,8 +138,8 @@ std::vector<std::string> judge_changes(const EvaluateOptions& options, const Con
 void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
   if (has_same_vocabulary(data, format.tokenizer)) return;
   throw DataError(
-      "the data has another vocabulary than the model was trained with; to evaluate another text, "
-      "keep the training data and give the text as data.test");
+      "the data has a different vocabulary than the model was trained with; to evaluate another "
+      "text, keep the training data and give the text as data.test");
 }
 
 // What the model knows of its training data.
@@ -160,7 +160,7 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, cons
   if (replaces_own_test_split(run, now)) {
     DataSplits splits = load_held_out(data, seed, known);
     if (splits.train != nullptr) {
-      tell("data.test is evaluated alone: the run's own splits are parts of its training data");
+      tell("only data.test is evaluated: the run's own splits are parts of its training data");
       return splits;
     }
   }
@@ -228,7 +228,8 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
   for (const char* key : {"loss.class_weights", "loss.pos_weight"}) {
     const Config weights = config.peek(key);
     if (!weights.is_scalar() || weights.text() != "balanced") continue;
-    weights.error("training measures balanced; leave it out for the run's weights, or give a list");
+    weights.error(
+        "only training measures `balanced`; leave it out to use the run's weights, or give a list");
   }
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.take_outputs(model->output_shape(format.example_shape));

@@ -1,4 +1,4 @@
-// A trained model evaluated on data: `lacuna eval`.
+// Evaluates a trained model on data: `lacuna eval`.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct RunEvaluation {
   /// Of a quantized model: the same in `int8` and `float32`, with `bytes` and
   /// `examples_per_second`; else null.
   Config precisions = {};
-  /// What of the data is not as it was in training; empty unless `data_changed` accepts it.
+  /// The changes of the data since training; empty unless `data_changed` accepts them.
   std::vector<std::string> changes = {};
 };
 
 /// Loss and accuracy of a run's checkpoint, or of a checkpoint file, on its validation and test
-/// splits. *Effect:* `train.threads` becomes that of the process. *Errors:* ConfigError,
-/// CheckpointError; DataError when there is nothing to evaluate on, the data does not fit the
-/// model, or has changed.
+/// splits. *Effect:* sets the threads of the process to `train.threads`. *Errors:* ConfigError,
+/// CheckpointError; DataError if there is nothing to evaluate on, or if the data does not fit the
+/// model or has changed.
 RunEvaluation evaluate_run(const std::string& run_or_checkpoint,
                            const EvaluateOptions& options = {});
 

@@ -1,4 +1,4 @@
-// GivenConfig: a configuration as a user gives it, by a file or as a tree.
+// GivenConfig: a configuration as a user gives it, in a file or as a tree.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace lacuna {
 
-/// Receives lines for a person: what was found, chosen or left out. Null: they are dropped.
+/// Receives lines for the user: what was found, chosen or omitted. Null: they are dropped.
 using Tell = std::function<void(const std::string& line)>;
 
-/// Where the configuration of an action comes from.
+/// The source of an action's configuration.
 struct GivenConfig {
   Config tree = {};       ///< used if `path` is empty; null: nothing is given
   std::string path = {};  ///< a YAML file; its relative paths may lead from its folder
-  /// "key=value", with dotted keys and YAML values, as `lacuna --set` takes them.
+  /// "key=value", with dotted keys and YAML values, as for `lacuna --set`.
   std::vector<std::string> overrides = {};
 
   bool is_empty() const { return path.empty() && tree.is_null(); }

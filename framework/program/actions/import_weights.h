@@ -1,4 +1,4 @@
-// Another tool's weights made a run: `lacuna import`.
+// Makes a run from another tool's weights: `lacuna import`.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace lacuna {
 
 struct ImportRequest {
   std::string file;  ///< the weights
-  /// Empty: the model is made from the file's names and shapes, where they tell it; the overrides
-  /// must give the data then.
+  /// Empty: the model is made from the file's names and shapes, if they determine it; the overrides
+  /// must then give the data.
   GivenConfig config = {};
   std::string run_dir;
   bool find_pattern = false;  ///< as ImportOptions::find_pattern
@@ -19,13 +19,13 @@ struct ImportRequest {
 };
 
 /// As `import_run`, with a configuration whose overrides are applied and whose paths may lie next
-/// to its file. *Effect:* `train.threads` and `train.layout_fallback` become those of the process.
-/// *Errors:* those of `import_run`; ConfigError when no configuration is given and none can be made
-/// from the file.
+/// to its file. *Effect:* sets the process's threads and layout fallback to `train.threads` and
+/// `train.layout_fallback`. *Errors:* those of `import_run`; ConfigError if no configuration is
+/// given and none can be made from the file.
 ImportedRun import_weights(const ImportRequest& request);
 
-/// A configuration made from the file's names and shapes, without data, as YAML; reports a line
-/// on what was found. *Errors:* ConfigError, after a list of what is in the file was reported.
+/// A configuration made from the file's names and shapes, without data, as YAML; reports a line on
+/// what was found. *Errors:* ConfigError, after a list of the file's contents was reported.
 std::string suggested_yaml(const std::string& file, const Tell& tell);
 
 }  // namespace lacuna

@@ -181,7 +181,7 @@ std::string total_line(const std::vector<PlannedParameter>& plan) {
     return static_cast<double>(nnz) / static_cast<double>(std::max<int64_t>(numel, 1));
   };
   return fmt::sprintf(
-      "the %lld sparse parameters together: density %.4f at first, %.4f in the end (%lld of "
+      "the %lld sparse parameters together: density %.4f at first, %.4f at the end (%lld of "
       "%lld)\n",
       static_cast<long long>(count), density(initial), density(last), static_cast<long long>(last),
       static_cast<long long>(numel));
@@ -203,7 +203,7 @@ std::string layout_lines(const Experiment& experiment, const std::vector<Planned
     if (p.chosen_by.empty()) continue;
     text += fmt::sprintf("%s is stored as %s", p.parameter.c_str(), p.layout.c_str());
     if (p.final_layout != p.layout)
-      text += fmt::sprintf(", in the end as %s", p.final_layout.c_str());
+      text += fmt::sprintf(", at the end as %s", p.final_layout.c_str());
     if (p.pattern.is_structured())
       text += fmt::sprintf(", pattern %s", p.pattern.description().c_str());
     const CompressionLimits& limits = experiment.sparsity->compression();
@@ -313,7 +313,7 @@ std::string text_of(const Experiment& e, const Foreseen& foreseen, const Planned
   if (!length_note.empty()) text += length_note + "\n";
   if (!is_timed) return text;
   if (!time.run) {
-    return text + "the time of a step was not measured, because it may not fit the memory\n";
+    return text + "the time of a step was not measured, because it may not fit into memory\n";
   }
   for (const std::string& line : time_lines(*time.run, time.dense, time.less_arithmetic)) {
     text += line + "\n";

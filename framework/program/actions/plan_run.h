@@ -1,4 +1,4 @@
-// What a run will do, foreseen before any training: `lacuna plan`.
+// Computes what a run will do, before any training: `lacuna plan`.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace lacuna {
 
 struct PlanOptions {
-  /// How long steps are timed, of this run and of dense training each; 0: not at all.
+  /// How long steps are timed, for this run and for dense training; 0: not at all.
   double seconds = 0.0;
   Tell tell = nullptr;
 };
@@ -21,10 +21,10 @@ struct RunPlan {
 };
 
 /// Builds everything that a run of this configuration needs, so that mistakes are found, and counts
-/// what the sparsity algorithm will do. Nothing is written, and nothing but `options.seconds` of
-/// steps is trained. *Effect:* `train.threads` and `train.layout_fallback` become those of the
-/// process. *Errors:* ConfigError, DataError, CheckpointError, MemoryError. *Cost:* the data is
-/// read; under `layout: auto` layouts are measured.
+/// what the sparsity algorithm will do. Nothing is written, and only `options.seconds` of steps are
+/// trained. *Effect:* sets the process's threads and layout fallback to `train.threads` and
+/// `train.layout_fallback`. *Errors:* ConfigError, DataError, CheckpointError, MemoryError. *Cost:*
+/// the data is read; under `layout: auto` layouts are measured.
 RunPlan plan_run(const GivenConfig& given, const PlanOptions& options = {});
 
 }  // namespace lacuna

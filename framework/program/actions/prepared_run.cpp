@@ -188,7 +188,7 @@ Resumption find_resumption(const RunToPrepare& wanted) {
   start_logging(wanted, folder);
   if (overrides.size() < wanted.config.overrides.size()) {
     log_info(
-        "train.seconds: the run has its number of steps from its beginning; change train.steps "
+        "train.seconds: the number of steps was fixed when the run began; change train.steps "
         "instead");
   }
   Config written = config.clone();

@@ -25,7 +25,7 @@ Config given_configuration(const PruneRequest& request) {
         request.overrides, [](const std::string& text) { return text.starts_with("sparsity"); });
     if (has_section) return Config::map();
     throw ConfigError(
-        "prune needs --sparsity S, or a CONFIG file whose section `sparsity` says what to prune "
+        "prune needs --sparsity S, or a CONFIG file whose section `sparsity` sets what to prune "
         "and how (docs/guides/pruning.md)");
   }
   const std::string method = request.method.value_or("admm");

@@ -23,7 +23,8 @@ QuantizeOptions options_of(const Experiment& e) {
   }
   if (options.smooth > 0.0) {
     section.get("smooth").error(
-        "prune smooths nothing; leave it out, or prune first and quantize with `smooth` then");
+        "prune does not smooth; leave it out, or prune first and quantize with `smooth` "
+        "afterwards");
   }
   return options;
 }

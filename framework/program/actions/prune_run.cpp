@@ -39,8 +39,8 @@ Config merged_config(const SourceRun& source, const Config& given,
     for (const std::string& assignment : assignments) {
       if (!assignment.starts_with("sparsity=")) continue;
       throw ConfigError("--set " + assignment +
-                        ": this takes the `sparsity` section away, which selects the method; leave "
-                        "it out, or give sparsity={algorithm: wanda, sparsity: 0.5}");
+                        ": this removes the `sparsity` section, which selects the method; leave it "
+                        "out, or give sparsity={algorithm: wanda, sparsity: 0.5}");
     }
     given.error(
         "there is no `sparsity` section; give one with magnitude, wanda, sparsegpt or admm "
@@ -61,8 +61,7 @@ std::unique_ptr<Experiment> build(const Config& config, const Config& given,
       const Config taken = given.get(section);
       if (taken.is_null()) continue;
       throw ConfigError(
-          fmt::format("{}: with this in the place of the run's the model does not "
-                      "fit: {}",
+          fmt::format("{}: with this instead of the run's value, the model does not fit: {}",
                       taken.where(), error.what()));
     }
     throw;

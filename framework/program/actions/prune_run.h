@@ -1,4 +1,4 @@
-// A trained model pruned in one shot, as a run that training can go on from: `lacuna prune`.
+// Prunes a trained model in one shot, into a run that training can continue: `lacuna prune`.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct PruneRequest {
   std::optional<std::string> sparsity = {};  ///< short for the override sparsity.sparsity=…
   std::optional<std::string> method = {};    ///< short for sparsity.algorithm=…
   std::string run_dir;                       ///< the folder of the pruned run
-  std::vector<std::string> overrides = {};   ///< "key=value", of the configuration that is given
+  std::vector<std::string> overrides = {};   ///< "key=value", of the given configuration
   std::optional<std::string> threads = {};   ///< short for train.threads=…
   bool last = false;  ///< the last checkpoint of a run folder, even if the best is kept
   Tell tell = nullptr;
@@ -31,12 +31,12 @@ struct PrunedRun {
 /// The names of the methods: "magnitude", "wanda", "sparsegpt" and "admm".
 const std::vector<std::string>& prune_methods();
 
-/// Prunes the model and makes a run folder of step 0 for it, which is there whole or not at all.
-/// Sections that the request does not give are those of the run (docs/guides/pruning.md). *Effect:*
-/// `train.threads` and `train.layout_fallback` become those of the process; the log goes to the new
-/// folder too. *Errors:* ConfigError, DataError, CheckpointError, MemoryError; StateError when
-/// `run_dir` is in use. *Cost:* a pass over the calibration examples for each layer, and two
-/// evaluations.
+/// Prunes the model and makes a run folder of step 0 for it, which is written completely or not at
+/// all. Sections that the request does not give are those of the run (docs/guides/pruning.md).
+/// *Effect:* sets the process's threads and layout fallback to `train.threads` and
+/// `train.layout_fallback`; logs also to the new folder. *Errors:* ConfigError, DataError,
+/// CheckpointError, MemoryError; StateError if `run_dir` is in use. *Cost:* a pass over the
+/// calibration examples for each layer, and two evaluations.
 PrunedRun prune_run(const PruneRequest& request);
 
 }  // namespace lacuna

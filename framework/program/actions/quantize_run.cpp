@@ -82,8 +82,7 @@ void take_section(const QuantizeRequest& request, Config& config) {
     for (const auto& [key, value] : given.entries()) {
       if (key == "quantize") continue;
       value.error(
-          "quantize reads the section `quantize` alone; data, model and the rest are the "
-          "run's");
+          "quantize only reads the section `quantize`; data, model and the rest come from the run");
     }
   }
   if (!given.has("quantize")) {
@@ -91,7 +90,7 @@ void take_section(const QuantizeRequest& request, Config& config) {
   }
   for (const std::string& assignment : request.overrides) {
     if (!assignment.starts_with("quantize.") && !assignment.starts_with("quantize=")) {
-      throw ConfigError("--set " + assignment + ": quantize takes keys of `quantize` alone");
+      throw ConfigError("--set " + assignment + ": quantize only accepts keys of `quantize`");
     }
   }
   apply_overrides(given, request.overrides);

@@ -27,11 +27,11 @@ struct QuantizedRun {
   std::string text;  ///< the same as tables
 };
 
-/// Brings the linear layers of a trained model to int8 (docs/guides/quantization.md) and writes a
-/// run folder that evaluations and predictions use, which is there whole or not at all. *Effect:*
-/// `train.threads` becomes that of the process. *Errors:* ConfigError, DataError, CheckpointError;
-/// StateError when `run_dir` is in use. *Cost:* a pass over the calibration examples, with `gptq`
-/// one for each layer, and two evaluations.
+/// Converts layers of a trained model to int8 (docs/guides/quantization.md) and writes a run folder
+/// for evaluations and predictions, completely or not at all. *Effect:* sets the threads of the
+/// process to `train.threads`. *Errors:* ConfigError, DataError, CheckpointError; StateError if
+/// `run_dir` is in use. *Cost:* a pass over the calibration examples, with `gptq` one for each
+/// layer, and two evaluations.
 QuantizedRun quantize_run(const QuantizeRequest& request);
 
 }  // namespace lacuna

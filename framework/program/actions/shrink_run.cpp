@@ -47,7 +47,7 @@ void apply_shrink_options(Config& given, const ShrinkRequest& request) {
     const size_t sign = request.to->find('=');
     if (sign == std::string::npos) {
       throw ConfigError("--to " + *request.to +
-                        ": give what is to be left, as in --to flops=0.5 (or parameters, time)");
+                        ": give what remains, as in --to flops=0.5 (or parameters, time)");
     }
     assignments.push_back("shrink.to={" + request.to->substr(0, sign) + ": " +
                           request.to->substr(sign + 1) + "}");
@@ -70,8 +70,8 @@ void refuse_sections(const SourceRun& source, const Config& given, const Config&
   if (config.has("parametrization") && !config.get("parametrization").is_null()) {
     config.get("parametrization")
         .error(
-            "learning rates depend on the width, so the smaller model would get others; give "
-            "parametrization: null in CONFIG, and the rates to use");
+            "learning rates depend on the width, so the smaller model would get different ones; "
+            "give parametrization: null in CONFIG, and the rates to use");
   }
   if (!source.checkpoint.state.below("quantized").empty()) {
     throw ConfigError(
@@ -136,8 +136,8 @@ std::vector<std::string> lost_patterns(const Experiment& e) {
     const MaskSelector selector(ScoreGroups(), pattern, parameter->shape());
     if (selector.fit(MaskSet(parameter->pattern())) == MaskSelector::Fit::Whole) continue;
     lines.push_back(fmt::format(
-        "what is left of the mask of {} has no longer the pattern {}: it is kept as it is, and "
-        "stored as {}",
+        "the rest of the mask of {} no longer has the pattern {}: it is kept as it is, and stored "
+        "as {}",
         parameter->name(), pattern.description(), parameter->pattern()->layout().name()));
   }
   return lines;
@@ -205,7 +205,7 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
   for (const std::string& message : model.messages()) messages.push_back(message);
   const std::string without = model.take_states(*e, source.checkpoint.state.below("optimizer"));
   if (!without.empty()) {
-    messages.push_back("the optimizer begins without states: " + without);
+    messages.push_back("the optimizer starts without states: " + without);
   }
   for (const std::string& line : lost_patterns(*e)) messages.push_back(line);
   if (e->sparsity != nullptr) e->write_layouts();

@@ -1,5 +1,4 @@
-// A trained model made smaller, whole units removed, as a run that training can go on from: `lacuna
-// shrink`.
+// Removes whole units of a trained model, into a run that training can continue: `lacuna shrink`.
 #pragma once
 
 #include <optional>
@@ -22,7 +21,7 @@ struct ShrinkRequest {
   std::optional<std::string> to = {};        ///< short for shrink.to: "flops=0.5"
   std::optional<std::string> round_to = {};  ///< short for shrink.round_to: "16", "auto"
   std::string run_dir;                       ///< the folder of the smaller run
-  std::vector<std::string> overrides = {};   ///< "key=value", of the configuration that is given
+  std::vector<std::string> overrides = {};   ///< "key=value", of the given configuration
   std::optional<std::string> threads = {};   ///< short for train.threads=…
   bool last = false;  ///< the last checkpoint of a run folder, even if the best is kept
   Tell tell = nullptr;
@@ -33,15 +32,15 @@ struct ShrunkRun {
   std::string text;  ///< the same as tables
 };
 
-/// Removes units of the model as the section `shrink` asks (docs/guides/shrinking.md), and makes a
-/// run folder of step 0 for what is left, which is there whole or not at all: its layers written
-/// out with the sizes that they have now, weights, masks and the optimizer's states. Sections that
-/// the request does not give are those of the run. *Effect:* `train.threads` and
-/// `train.layout_fallback` become those of the process; the log goes to the new folder too.
-/// *Errors:* ConfigError, also for layers whose units cannot be removed and for a budget that
-/// cannot be met; DataError, CheckpointError, MemoryError; StateError when `run_dir` is in use.
-/// *Cost:* two evaluations; passes over the calibration examples (method saliency: one, with
-/// gradients; error: two for each layer); a budget of time: some ten measurements of steps.
+/// Removes units of the model according to the section `shrink` (docs/guides/shrinking.md), and
+/// makes a run folder of step 0 for the smaller model, completely or not at all: its layers with
+/// their new sizes, weights, masks and the optimizer's states. Sections that the request does not
+/// give are those of the run. *Effect:* sets the process's threads and layout fallback to
+/// `train.threads` and `train.layout_fallback`; logs also to the new folder. *Errors:* ConfigError,
+/// also for layers whose units cannot be removed and for a budget that cannot be met; DataError,
+/// CheckpointError, MemoryError; StateError if `run_dir` is in use. *Cost:* two evaluations; passes
+/// over the calibration examples (method saliency: one, with gradients; error: two for each layer);
+/// a budget of time: about ten measurements of steps.
 ShrunkRun shrink_run(const ShrinkRequest& request);
 
 }  // namespace lacuna

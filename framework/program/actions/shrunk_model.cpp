@@ -158,8 +158,8 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
     if (finest.is_auto) finest.multiple = 1;
     const KeptUnits least = without_all(units_, blocks(multiples_of_units(units_, finest)));
     section.at("to").error(fmt::format(
-        "{} of {:g} cannot be met: {:.3g} is left where every layer keeps what keep_at_least "
-        "({:g}) asks for{}{}",
+        "{} of {:g} cannot be met: {:.3g} is left if every layer keeps the part keep_at_least "
+        "({:g}){}{}",
         to_string(options.budget), options.to, search.part(least), options.keep_at_least,
         finest.multiple == 1
             ? ""
@@ -176,10 +176,10 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
 // Multiples that the user chose, and that miss the budget.
 void ShrunkModel::report_rounding(double part, const ShrinkOptions& options) {
   if (options.round_to.is_auto || rounding_.multiple == 1 || part >= kLeastUse * options.to) return;
-  messages_.push_back(fmt::format(
-      "{:.3g} of the {} is left where {:g} was allowed, because counts are multiples of {}; "
-      "round_to: auto comes closer",
-      part, to_string(options.budget), options.to, rounding_.multiple));
+  messages_.push_back(
+      fmt::format("{:.3g} of the {} is left, although {:g} was allowed, because counts are "
+                  "multiples of {}; round_to: auto comes closer",
+                  part, to_string(options.budget), options.to, rounding_.multiple));
 }
 
 double ShrunkModel::step_seconds(const KeptUnits& kept) const {
@@ -188,7 +188,7 @@ double ShrunkModel::step_seconds(const KeptUnits& kept) const {
   if (seconds) return *seconds;
   throw ConfigError(
       "a budget of time needs steps that can be timed, but the loss of this model is not finite, "
-      "or its training does not fit the memory");
+      "or its training does not fit into memory");
 }
 
 std::unique_ptr<Experiment> ShrunkModel::build(const KeptUnits& kept) const {

@@ -51,8 +51,8 @@ void keep_run_normalization(const SourceRun& source, Config& given_data) {
   if (given_data.has("normalize")) {
     if (given_data.get("normalize").is_scalar()) {
       log_warning(given_data.get("normalize").where() +
-                  ": inputs are normalized anew, by the statistics of these examples instead of "
-                  "the run's; leave normalize out to keep the run's");
+                  ": inputs are normalized with the statistics of these examples instead of the "
+                  "run's; leave normalize out to keep the run's");
     }
     return;
   }
@@ -119,11 +119,12 @@ void refuse_own_folder(const Config& given, const std::string& own,
   if (run_dir.is_null() || run_dir.text() == own) return;
   for (const std::string& assignment : overrides) {
     if (!assignment.starts_with("run_dir")) continue;
-    throw ConfigError("--set " + assignment + ": the folder of the new run is --run-dir's, '" +
-                      own + "'");
+    throw ConfigError("--set " + assignment +
+                      ": the folder of the new run is given by --run-dir, '" + own + "'");
   }
-  log_warning(fmt::format("{}: '{}' is not used; the folder of the new run is --run-dir's, '{}'",
-                          run_dir.where(), run_dir.text(), own));
+  log_warning(
+      fmt::format("{}: '{}' is not used; the folder of the new run is given by --run-dir, '{}'",
+                  run_dir.where(), run_dir.text(), own));
 }
 
 void report_moved_split(const SourceRun& source, const Config& config) {

@@ -159,7 +159,7 @@ class Sweep {
     const FolderLock lock(request_.run_dir);
     if (!lock.is_taken()) {
       throw StateError("another sweep is running in '" + request_.run_dir +
-                       "'; wait until it has ended, or give another --run-dir");
+                       "'; wait until it ends, or give another --run-dir");
     }
     require_inputs_kept();
     ConfigFile config_file(request_);
@@ -196,8 +196,8 @@ class Sweep {
     if (key == "run_dir") throw ConfigError("--over run_dir: the runs' folders are in --run-dir");
     for (const std::string& text : request_.overrides) {
       if (text.substr(0, text.find('=')) != key) continue;
-      throw ConfigError("--set " + text + ": --over goes through the values of " + key +
-                        "; give it one of the two");
+      throw ConfigError("--set " + text + ": --over already varies " + key +
+                        "; use only one of the two");
     }
   }
 
@@ -278,7 +278,8 @@ class Sweep {
   void start_more() {
     while (next_ < plan_.size() && std::ssize(running_) < request_.jobs) {
       if (is_locked(folder(next_))) {  // by a run of a sweep that was killed, which is ending
-        if (waits_for_ != next_) say(next_, "another process trains in it; waits for its end");
+        if (waits_for_ != next_)
+          say(next_, "another process is training in it; waiting until it ends");
         waits_for_ = next_;
         return;
       }

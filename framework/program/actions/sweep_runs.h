@@ -1,4 +1,4 @@
-// A run for each combination of values and each seed: `lacuna sweep`.
+// Trains a run for each combination of values and each seed: `lacuna sweep`.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct SweepRequest {
   int64_t jobs = 1;                         ///< runs at the same time
   int64_t random = 0;                       ///< how many combinations are drawn; 0: all are run
   int64_t random_seed = 0;                  ///< of the draws
-  /// The lacuna program that the runs are made by: its file, and arguments that come before the
-  /// command's. Empty: the file of this process, which must be that program.
+  /// The lacuna program that trains the runs: its file, and arguments before those of the command.
+  /// Empty: the file of this process, which must be that program.
   std::vector<std::string> program = {};
 };
 
@@ -31,13 +31,13 @@ struct SweepResult {
   std::string page = {};               ///< the file of the runs' page; empty without runs
   std::vector<std::string> runs = {};  ///< their folders
   int failed = 0;                      ///< runs that failed; the log names them
-  int signal = 0;                      ///< that ended it: SIGINT or SIGTERM; 0: it has ended itself
+  int signal = 0;                      ///< the signal that ended it: SIGINT or SIGTERM; 0: none
 };
 
-/// Trains the runs, each in a process of its own, and goes on with those that an earlier call with
-/// the same settings has begun. While it runs, SIGINT and SIGTERM are handed on to the runs, which
-/// end after a checkpoint. *Errors:* ConfigError, also of a configuration that a run cannot begin
-/// with, before any has begun; StateError; DataError.
+/// Trains the runs, each in its own process, and continues those that an earlier call with the same
+/// settings has started. SIGINT and SIGTERM are forwarded to the runs, which end after a
+/// checkpoint. *Errors:* ConfigError, also for an invalid configuration of any run, before the
+/// first one starts; StateError; DataError.
 SweepResult sweep_runs(const SweepRequest& request);
 
 }  // namespace lacuna

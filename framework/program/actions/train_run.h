@@ -17,26 +17,26 @@ struct TrainedStep {
   int64_t step = 0;   ///< counted from 1
   double loss = 0.0;  ///< the mean of its examples
   /// The last event of metrics.jsonl of each split ("train", "validation", "test"), as a map of
-  /// maps (docs/reference/run-folder.md); empty until there is one. The step's own events come
-  /// after it, and so are there at the next one.
+  /// maps (docs/reference/run-folder.md); empty until there is one. The events of this step are
+  /// written after the call, so the next call sees them.
   Config metrics;
-  /// Whether `metrics` is another than at the step before.
+  /// Whether `metrics` has changed since the previous step.
   bool has_new_metrics = false;
 };
 
 struct TrainRequest {
-  /// With `resume` it may be empty; what it gives must then be the run's.
+  /// With `resume` it may be empty; given values must equal those of the run.
   GivenConfig config = {};
   /// Absent: the configuration's `run_dir`, else runs/NAME of the configuration's file.
   std::optional<std::string> run_dir = {};
   bool resume = false;  ///< continues the run in the folder, from its newest checkpoint
-  /// With `resume`: the optimizer may be changed, which is recorded, and data or a teacher that
-  /// have changed are taken as they are.
+  /// With `resume`: changes of the optimizer are accepted and recorded, and changed data or a
+  /// changed teacher is accepted.
   bool change = false;
   /// Called before the first step, once everything is built; an exception ends the run.
   std::function<void()> on_begin = nullptr;
   /// Called after each step, outside the time that is measured. false: the run writes a checkpoint
-  /// and ends. What it throws ends the run without one.
+  /// and ends. An exception ends the run without one.
   std::function<bool(const TrainedStep& step)> on_step = nullptr;
 };
 
@@ -44,17 +44,17 @@ struct TrainedRun {
   std::string run_dir;
   RunEnd end = RunEnd::Finished;
   int64_t step = 0;  ///< optimizer steps that the run has taken
-  Config summary;    ///< as summary.json has it; null of a run that can go on
+  Config summary;    ///< as in summary.json; null if the run can continue
 };
 
 /// Trains in a run folder until the run's end, a signal, or until `on_step` stops it; then the
-/// folder is as `lacuna train` leaves it. One training at a time in a process, because signals and
-/// the log belong to all of it. While it trains, SIGINT, SIGTERM and SIGHUP end it after a
-/// checkpoint; a second SIGINT or SIGTERM ends the process at once. *Effect:* `train.threads` and
-/// `train.layout_fallback` become those of the process; the log goes to the run's log.txt too, and
-/// to the console as far as `log_to_console` allows. *Errors:* ConfigError, DataError,
-/// CheckpointError, MemoryError; StateError when the folder is in use or another training is
-/// running; Error when training diverges.
+/// folder is as `lacuna train` leaves it. Only one training can run in a process, because the
+/// process shares signals and the log. While it trains, SIGINT, SIGTERM and SIGHUP end it after a
+/// checkpoint; a second SIGINT or SIGTERM ends the process at once. *Effect:* sets the process's
+/// threads and layout fallback to `train.threads` and `train.layout_fallback`; logs to the run's
+/// log.txt, and to the console as `log_to_console` allows. *Errors:* ConfigError, DataError,
+/// CheckpointError, MemoryError; StateError if the folder is in use or another training is running;
+/// Error if training diverges.
 TrainedRun train_run(const TrainRequest& request);
 
 }  // namespace lacuna

@@ -23,7 +23,7 @@ std::string within_sentence(std::string text) {
 }
 
 std::string help_of(const CommandUse& use) {
-  return fmt::format(" (lacuna {} --help tells more)", use.command);
+  return fmt::format(" (lacuna {} --help shows more)", use.command);
 }
 
 // The placeholder of its value: "FILE", or the option's name, as in "TOKENS".
@@ -137,7 +137,7 @@ std::string unexpected_argument(const CommandUse& use, const std::string& argume
     if (option.is_positional()) places.push_back(value_of(option));
   }
   return fmt::format("'{}' is one argument too many: lacuna {} takes {}{}", argument, use.command,
-                     places.empty() ? "options alone" : join(places, " "), help_of(use));
+                     places.empty() ? "only options" : join(places, " "), help_of(use));
 }
 
 std::string missing_argument(const CommandUse& use, const std::string& parser_words) {

@@ -34,8 +34,8 @@ void require_same_classes(const std::vector<std::string>& data,
   if (model.empty() || data == model) return;
   if (data.empty()) {
     throw DataError("the data's classes are numbers, and the model was trained on names: " +
-                    join(std::span(model).first(std::min<size_t>(model.size(), 20)), ", ") +
-                    (model.size() > 20 ? ", …" : ""));
+                    join(std::span(model).first(std::min<size_t>(model.size(), 8)), ", ") +
+                    (model.size() > 8 ? ", …" : ""));
   }
   const auto differ = std::ranges::mismatch(data, model).in1 - data.begin();
   const auto name = [&](const std::vector<std::string>& names) {

@@ -59,8 +59,8 @@ void require_not_read(const std::string& option, const std::string& path,
     if (facts.is_file() && facts.identity() == written.identity()) found = input;
     if (facts.is_folder()) found = find_in(input, written.identity(), seen);
     if (found.empty()) continue;
-    throw ConfigError(option + " '" + path + "' is the file '" + found +
-                      "' that is read, and would be overwritten; give another name");
+    throw ConfigError(option + " '" + path + "' is the input file '" + found +
+                      "', and would be overwritten; give another name");
   }
 }
 
@@ -76,7 +76,7 @@ void require_text_or_nothing(const std::string& option, const std::string& path)
       begin.find('\0') == std::string::npos && utf8_bytes(begin) + kMostOfACharacter > begin.size();
   if (is_text) return;
   throw ConfigError(option + " '" + path +
-                    "' exists and is not a text; give another name or --overwrite");
+                    "' exists and is not a text file; give another name or --overwrite");
 }
 
 std::vector<std::string> files_named_in(const Config& config) {

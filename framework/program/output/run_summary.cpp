@@ -207,8 +207,8 @@ std::string sharing_in_words(const Experiment& e) {
   }
   if (!is_local) return text;
   return text +
-         "; batch normalization over each one's own examples (batch_norm: local), so that "
-         "results depend on how many there are";
+         "; each process normalizes over its own examples (batch_norm: local), so results depend "
+         "on the number of processes";
 }
 
 }  // namespace

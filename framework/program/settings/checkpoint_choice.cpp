@@ -26,8 +26,8 @@ CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool las
   if (!std::filesystem::exists(best, error)) return file;
   const bool is_best = std::filesystem::equivalent(file.path(), best, error);
   if (tell) {
-    tell("taking " + file.path() +
-         (is_best ? " (the best; --last takes the last)" : " (the last)"));
+    tell("using " + file.path() +
+         (is_best ? " (the best; --last selects the last)" : " (the last)"));
   }
   return file;
 }

@@ -115,7 +115,7 @@ std::vector<KeyDifference> changes_between(const Config& run, const Config& writ
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
                     "; only these may change: " + join(paths, ", ") +
                     "; and with --change the optimizer (not its type, nor momentum from or to 0), "
-                    "which changes.jsonl then tells");
+                    "which changes.jsonl then records");
 }
 
 [[noreturn]] void refuse_edit(const std::string& file, const KeyDifference& d) {
@@ -223,7 +223,7 @@ std::vector<std::string> differences_in_words(const Config& before, const Config
 }
 
 std::string in_words(const ConfigChange& change) {
-  return change.key + " was " + show(change.before) + ", and is " + show(change.after);
+  return change.key + " was " + show(change.before) + ", and is now " + show(change.after);
 }
 
 void take_changes(Config& run, const Config& written, const std::string& file,

@@ -30,7 +30,7 @@ void set_sparsify_layout(Config& config, const Config& layout) {
   config.erase("csr_up_to");
   const Config section = config.get("sparsifiers");
   if (!sparsifies_weights(config)) {
-    section.error("no entry is of weights, and only these are stored in a layout");
+    section.error("no entry is for weights, and only weights have a layout");
   }
   for (Config entry : section.items()) {
     if (is_of_weights(entry)) entry.set("layout", layout.clone());

@@ -91,7 +91,7 @@ std::vector<SweepAxis> read_axes(const std::vector<std::string>& over) {
       if (keys.insert(key).second) continue;
       throw ConfigError(
           "--over " + text + ": " +
-          (key == kSeedKey ? "seeds are given by --seeds" : "the key " + key + " comes twice"));
+          (key == kSeedKey ? "seeds are given by --seeds" : "the key " + key + " is given twice"));
     }
   }
   return axes;
@@ -101,8 +101,7 @@ std::vector<Combination> all_combinations(const std::vector<SweepAxis>& axes) {
   std::vector<Combination> combinations(1);
   for (const SweepAxis& axis : axes) {
     if (!axis.range.empty()) {
-      throw ConfigError("--over " + axis.text +
-                        ": a range is drawn from; say by --random N how many times");
+      throw ConfigError("--over " + axis.text + ": a range needs --random N, the number of draws");
     }
     std::vector<Combination> longer;
     for (const Combination& before : combinations) {
@@ -148,8 +147,8 @@ std::vector<Combination> drawn_combinations(const std::vector<SweepAxis>& axes,
   }
   if (std::ssize(combinations) == random.count) return combinations;
   throw ConfigError(
-      fmt::format("--random {}: {} different combinations were found alone; ask for "
-                  "fewer, or leave --random out",
+      fmt::format("--random {}: only {} different combinations were found; ask for fewer, or leave "
+                  "--random out",
                   random.count, combinations.size()));
 }
 

@@ -101,7 +101,7 @@ std::optional<SweepRange> range_of(const std::string& over, const std::string& v
     fail("the range ends where it begins, or before; expected LOW..HIGH");
   }
   if (range.is_logarithmic && range.low <= 0.0) {
-    fail("a logarithmic range begins above 0, found " + from);
+    fail("a logarithmic range must begin above 0, found " + from);
   }
   return range;
 }
@@ -155,7 +155,7 @@ std::vector<std::string> split_over(const std::string& over) {
     const auto same = std::find_if(parts.begin() + 1, parts.end(),
                                    [&](const auto& other) { return is_same_value(other, value); });
     if (same != parts.end()) {
-      throw ConfigError("--over " + over + ": the value " + value + " comes twice" +
+      throw ConfigError("--over " + over + ": the value " + value + " is given twice" +
                         (*same == value ? "" : ", as " + *same + " too"));
     }
     parts.push_back(std::move(value));
@@ -172,7 +172,8 @@ SweepAxis read_axis(const std::string& over) {
   SweepAxis axis{.text = over, .keys = {parts[0]}, .settings = {}};
   for (size_t i = 1; i < parts.size(); ++i) {
     if (const auto range = range_of(over, parts[i])) {
-      if (parts.size() > 2) throw ConfigError("--over " + over + ": a range stands alone");
+      if (parts.size() > 2)
+        throw ConfigError("--over " + over + ": a range cannot be combined with other values");
       axis.range.push_back(*range);
       continue;
     }

@@ -35,7 +35,7 @@ std::string renamed(const CsvColumns& trained, const CsvColumns& found) {
   }
   std::string text;
   if (!before.empty() || !now.empty()) {
-    text = fmt::format("the table has the columns {} where the model was trained on {}",
+    text = fmt::format("the table has the columns {}, but the model was trained on {}",
                        now.empty() ? "(none)" : listed(now),
                        before.empty() ? "(none)" : listed(before));
   }

@@ -22,8 +22,8 @@ std::string remedy(const Dataset& data, const Shape& output, const Shape& wanted
   if (output.rank() == wanted.rank()) {
     if (!is_preset || wanted.rank() != 1) return "";
     return fmt::format(
-        " (num_labels: {} beside the preset's keys; a file's head is then another one, which "
-        "init_from can skip)",
+        " (set num_labels: {} in the preset; the head of a file then differs, and init_from can "
+        "skip it)",
         wanted[0]);
   }
   if (data.vocabulary_size() == 0) {
@@ -32,15 +32,16 @@ std::string remedy(const Dataset& data, const Shape& output, const Shape& wanted
                : " (a flatten layer makes one dimension of an example's several)";
   }
   if (output.rank() > wanted.rank()) {
-    return " (it is one of tokens, and the data has one label a sentence: the presets bert and "
-           "distilbert need head: classification, or data.mask_fraction hides tokens to be "
-           "predicted)";
+    return " (it returns outputs per token, but the data has one label per sentence: the presets "
+           "bert and distilbert need head: classification, or data.mask_fraction hides tokens to "
+           "be predicted)";
   }
   return data.token_label() == TokenLabel::Next
-             ? " (it is one of sentences, and the data's labels are the next tokens: the presets "
-               "gpt2 and llama predict those)"
-             : " (it is one of sentences, and the data has a label for each token: the presets "
-               "bert and distilbert need head: masked_lm, or data.mask_fraction is left out)";
+             ? " (it returns outputs per sentence, but the data's labels are the next tokens, "
+               "which the presets gpt2 and llama predict)"
+             : " (it returns outputs per sentence, but the data has a label for each token: the "
+               "presets bert and distilbert need head: masked_lm, or data.mask_fraction is left "
+               "out)";
 }
 
 std::string behind(const ModelLayers& layers) {
@@ -123,8 +124,8 @@ void require_sparse_inputs_fit(Sequential& model, const ModelLayers& layers, con
   }
   if (!is_sparse || readers > 0) return;
   layers.layers.front().node.error(
-      "the data has sparse examples, of which the first layer must be an embedding_bag (its keys "
-      "are those of linear)");
+      "the data has sparse examples, so the first layer must be an embedding_bag (with the keys of "
+      "linear)");
 }
 
 std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const Dataset& data) {
@@ -135,19 +136,17 @@ std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const 
     if (found == all.end()) return std::nullopt;
     return AttentionMisfit{
         found->first->path(), std::string(found->first->type()),
-        "is not causal, and the data's labels are the next tokens: each token would see the one "
-        "that it must predict, so the loss falls and nothing is learned; give it causal: true "
-        "(as the presets gpt2 and llama have it), or hide tokens by data.mask_fraction: 0.15 (for "
-        "the presets bert and distilbert with head: masked_lm)"};
+        "is not causal, but the labels are the next tokens, which each token would see: nothing "
+        "would be learned. Set causal: true (as gpt2 and llama do), or data.mask_fraction: 0.15 "
+        "(for bert and distilbert with head: masked_lm)"};
   }
   if (data.token_label() == TokenLabel::Hidden && !all.empty() &&
       std::ranges::all_of(all, is_causal)) {
     return AttentionMisfit{
         all.front().first->path(), std::string(all.front().first->type()),
-        "is causal, as all attention of the model, and data.mask_fraction hides tokens: a hidden "
-        "token would be predicted only from those before it; leave out data.mask_fraction to "
-        "learn the next tokens, or take attention that is not causal (the presets bert and "
-        "distilbert with head: masked_lm)"};
+        "is causal, like all attention of the model, so tokens hidden by data.mask_fraction would "
+        "be predicted only from those before them; leave out data.mask_fraction, or use attention "
+        "that is not causal (bert or distilbert with head: masked_lm)"};
   }
   return std::nullopt;
 }
@@ -220,11 +219,11 @@ void require_shapes_fit(const Sequential& model, const ModelLayers& layers, int6
       refuse(layers, place, error.what());
     }
     if (!may_differ(built, other)) {
-      refuse(layers, place,
-             fmt::format("layer '{}' ({}) gives shape {} of a sentence of {} tokens, and {} of one "
-                         "of {}",
-                         layer->path(), layer->type(), other.to_string(), tokens, built.to_string(),
-                         longest));
+      refuse(
+          layers, place,
+          fmt::format(
+              "layer '{}' ({}) gives shape {} for a sentence of {} tokens, and {} for one of {}",
+              layer->path(), layer->type(), other.to_string(), tokens, built.to_string(), longest));
     }
     ++place;
   }
@@ -332,7 +331,7 @@ void require_one_fits(const Parameter& parameter, const ModelLayers& layers, con
   const double bytes = value_bytes(parameter);
   if (bytes <= static_cast<double>(memory)) return;
   refuse_size(layers, node,
-              fmt::format("{}: out of memory: {} more were asked for", words(), megabytes(bytes)),
+              fmt::format("{}: out of memory: {} more were requested", words(), megabytes(bytes)),
               memory);
 }
 

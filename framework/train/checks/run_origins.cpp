@@ -140,7 +140,7 @@ std::string split_change(const SplitHashes& before, const SplitHashes& now, Spli
   if (!old || !present || *old == *present) return "";
   const char* name = name_of(split);
   if (old->size != present->size) {
-    return fmt::format("{} data of another size ({}, which was {})", name, present->size,
+    return fmt::format("{} data of a different size ({}, which was {})", name, present->size,
                        old->size);
   }
   std::vector<std::string> parts;
@@ -175,8 +175,8 @@ std::string RunOrigins::unknown_in(const RunOrigins& saved) const {
   if (!saved.teacher && teacher) parts.push_back("teacher");
   if (parts.empty()) return "";
   return fmt::format(
-      "the checkpoint has no hash of its {}, as those of earlier versions: a change there since it "
-      "was written is not noticed",
+      "the checkpoint has no hash of its {}, because an earlier version wrote it: later changes "
+      "there go unnoticed",
       join(parts, " and its "));
 }
 

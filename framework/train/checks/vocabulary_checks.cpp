@@ -50,7 +50,7 @@ void require_named(const Config& section, const Module& module, const NamedTenso
       std::vector<std::string> names;
       for (const auto& [there, tensor] : batch) names.push_back(there);
       section.error(
-          fmt::format("layer '{}' ({}) asks for '{}', which the data's batches do not have; {}",
+          fmt::format("layer '{}' ({}) needs '{}', which the data's batches do not have; {}",
                       module.path(), module.type(), asked.name, suggest_name(asked.name, names)));
     }
   }
@@ -66,7 +66,7 @@ bool has_same_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
 
 void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
   if (has_same_vocabulary(data, learned)) return;
-  throw ConfigError("the teacher was trained on text with another vocabulary than the data's");
+  throw ConfigError("the teacher was trained on text with a different vocabulary than the data's");
 }
 
 void require_tokens_fit(const Config& section, const Module& model, const Dataset& data) {

@@ -83,7 +83,7 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
     if (!measured) {
       config.get("train").get("seconds").error(
           "the time of a step cannot be measured: a loss is not finite, or training may not fit "
-          "the memory; give train.steps or train.epochs");
+          "into memory; give train.steps or train.epochs");
     }
     data = trial->data;
     data_section = trial->config.get("data").clone();

@@ -35,8 +35,8 @@ std::string arithmetic_notice(std::optional<int64_t> saved) {
   const std::string has =
       saved ? fmt::format("arithmetic revision {}", *saved) : "no arithmetic revision";
   return fmt::format(
-      "the checkpoint has {}, and this lacuna has revision {}: last digits may differ from those "
-      "of a run that never stopped",
+      "the checkpoint has {}, but this version of lacuna has revision {}: last digits may differ "
+      "from those of a run that never stopped",
       has, kArithmeticRevision);
 }
 
@@ -55,10 +55,10 @@ void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
   if (saved.step > total_steps()) {
     const std::string length = experiment_.train.length.to_string();
     const std::string steps = fmt::format("{} steps", total_steps());
-    throw ConfigError(fmt::format(
-        "the run has done {} steps already, and {} are {}: give train.epochs or train.steps "
-        "a larger value",
-        saved.step, length, length == steps ? "asked for" : steps));
+    throw ConfigError(
+        fmt::format("the run has already done {} steps, and {} are {}: give train.epochs or "
+                    "train.steps a larger value",
+                    saved.step, length, length == steps ? "requested" : steps));
   }
   naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state, changed);
@@ -163,7 +163,7 @@ std::string Trainer::how_it_ended() const {
   const std::string ended = "early stopping has ended the run" + at;
   if (state_.step >= total_steps()) return ended;
   return fmt::format(
-      "{} of {}; to go on: lacuna train --resume --run-dir {} --set "
+      "{} of {}; to continue: lacuna train --resume --run-dir {} --set "
       "train.early_stopping.patience={} (or --set train.early_stopping=null, to the end)",
       ended, total_steps(), folder_.path(), 2 * experiment_.train.early_stopping->patience);
 }

@@ -107,7 +107,7 @@ void Trainer::restore_best() {
     try {
       kept.emplace(folder_.best_path());
     } catch (const CheckpointError& damaged) {
-      log_warning(std::string(damaged.what()) + "; the model stays what it was at the last step");
+      log_warning(std::string(damaged.what()) + "; the model keeps the weights of the last step");
     }
   }
   const SharedCheckpoint shared(experiment_.communicator(), std::move(kept));
@@ -116,14 +116,14 @@ void Trainer::restore_best() {
   if (best.step != state_.best->step) {
     if (experiment_.is_first()) {
       log_warning(
-          fmt::format("'{}' is of step {}, and the run's best of step {}; the model stays "
-                      "what it was at the last step",
+          fmt::format("'{}' is of step {}, and the run's best of step {}; the model keeps the "
+                      "weights of the last step",
                       folder_.best_path(), best.step, state_.best->step));
     }
     return;
   }
   experiment_.model->load_state_dict(best.state.below("model"));
-  log_info(fmt::format("the model is again what it was at step {}, the best", best.step));
+  log_info(fmt::format("the model has the weights of step {}, the best", best.step));
 }
 
 }  // namespace lacuna

@@ -30,9 +30,9 @@ int64_t shards_of(const TrainOptions& train, const Communicator* job) {
 void require_shards(const Experiment& e, const Communicator* job) {
   if (job == nullptr || job->size() == 1 || e.train.shards > 0) return;
   e.config.get("train").get("shards").error(fmt::format(
-      "{} processes were started, and shards: 0 is for one alone: a run that began so goes on "
-      "without a launcher (lacuna train --resume --run-dir {}); a new one leaves shards out, or "
-      "gives a multiple of {}",
+      "{} processes were started, but shards: 0 needs exactly one. Continue such a run without a "
+      "launcher (lacuna train --resume --run-dir {}); in a new run leave shards out, or give a "
+      "multiple of {}",
       job->size(), e.config.optional<std::string>("run_dir").value_or("RUN"), job->size()));
 }
 
@@ -41,7 +41,7 @@ void require_division(const Experiment& e, Start start, const Communicator* job)
   try {
     require_processes_divide(e.train.shards, job->size());
   } catch (const ConfigError& error) {
-    const char* or_else = start == Start::FromCheckpoint ? " (a run that goes on keeps its shards)"
+    const char* or_else = start == Start::FromCheckpoint ? " (a resumed run keeps its shards)"
                                                          : ", or give another number of shards";
     e.config.get("train").get("shards").error(error.what() + std::string(or_else));
   }

@@ -47,11 +47,11 @@ ConvolutionAlgorithms possible(const ConvolutionAlgorithms& wanted, const Conv2d
     return wanted;
   }
   if (wanted == ConvolutionAlgorithms{}) return wanted;
-  log_warning(fmt::format(
-      "{}.{}: winograd is for kernels of 3x3 with a stride, a dilation and groups of 1, and this "
-      "layer has {}, {}, {} and {}; direct is taken",
-      kSection, layer.path(), o.kernel.to_string(), o.stride.to_string(), o.dilation.to_string(),
-      o.groups));
+  log_warning(
+      fmt::format("{}.{}: winograd is for kernels of 3x3 with a stride, a dilation and groups of "
+                  "1, and this layer has {}, {}, {} and {}; direct is used",
+                  kSection, layer.path(), o.kernel.to_string(), o.stride.to_string(),
+                  o.dilation.to_string(), o.groups));
   return {};
 }
 

@@ -41,7 +41,7 @@ void check_sample(const Experiment& e) {
   }
   const Config sparsify = e.config.get("sparsifiers");
   if (!sparsify.is_null() && !sparsify.items().empty()) {
-    key.error("this does not go with `sparsifiers`, whose draws it would move on");
+    key.error("this cannot be combined with `sparsifiers`, whose random draws it would change");
   }
   const Config prompt = key.at("prompt");
   bool is_empty = false;

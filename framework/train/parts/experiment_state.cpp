@@ -38,8 +38,8 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
   const InputFormat saved = InputFormat::from_state(state.below("data"));
   if (!has_same_vocabulary(*data.train, saved.tokenizer)) {
     throw CheckpointError(
-        "the data has another vocabulary than the run was trained with; a run continues on the "
-        "same data only");
+        "the data has a different vocabulary than the run was trained with; a run can only "
+        "continue on the same data");
   }
   const std::string moved =
       compare_columns(
@@ -49,8 +49,8 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
   if (!moved.empty()) throw CheckpointError("the training data: " + moved);
   if (!saved.class_names.empty() && saved.class_names != data.train->class_names()) {
     throw CheckpointError(
-        "the data's classes have other names than those that the run was trained with; a run "
-        "continues on the same data only");
+        "the data's classes have other names than those that the run was trained with; a run can "
+        "only continue on the same data");
   }
 }
 
@@ -109,9 +109,9 @@ void Experiment::require_same_step(const StateDict& state) const {
   if (!state.contains("trainer/step")) return;
   const int64_t step = state.count("trainer/step");
   const auto refuse = [&](const std::string& what, int64_t found) {
-    throw CheckpointError(fmt::format(
-        "'{}' in the saved state is {}, which is not where a run stands after 'trainer/step' = {}",
-        what, found, step));
+    throw CheckpointError(
+        fmt::format("'{}' in the saved state is {}, which does not match 'trainer/step' = {}", what,
+                    found, step));
   };
   const auto require = [&](const std::string& name, int64_t expected) {
     if (state.count(name) != expected) refuse(name, state.count(name));
@@ -143,17 +143,17 @@ std::vector<std::string> Experiment::changes_since(const StateDict& state) const
 void Experiment::load_state_dict(const StateDict& state, ChangedOrigins changed) {
   if (!state.below("quantized").empty()) {
     throw CheckpointError(
-        "a quantized model is not trained on without qat; train the run that it was made from, or "
-        "begin a new run with its float32 weights by --init-from (with quantize.algorithm: qat it "
+        "a quantized model can only be trained with qat; train the run that it was made from, or "
+        "start a new run with its float32 weights by --init-from (with quantize.algorithm: qat it "
         "trains on the grids of int8)");
   }
   require_same_names(data, state);
   const std::vector<std::string> changes = changes_since(state);
   if (!changes.empty() && changed == ChangedOrigins::Refused) {
-    throw CheckpointError(fmt::format(
-        "changed since this was saved: {}. Restore what was there, or go on with what is there now "
-        "by --change (a new run can begin with these weights: --init-from)",
-        join_foreign(changes, "; ")));
+    throw CheckpointError(
+        fmt::format("changed since this was saved: {}. Restore it, continue with the change by "
+                    "--change, or start a new run from these weights (--init-from)",
+                    join_foreign(changes, "; ")));
   }
   model->load_state_dict(state.below("model"));
   // Before the optimizer: a phase that is left lets go of states, which must not be the loaded

@@ -134,7 +134,7 @@ void adopt_attention_scale(const Config& config) {
   if (is_foreign(file)) {
     if (given.is_null() || config.peek("parametrization").is_null()) return;
     given.error(
-        "weights that lacuna exports have this scale in them; leave it out, or the "
+        "weights exported by lacuna already include this scale; leave it out, or the "
         "parametrization");
   }
   const std::optional<Config> loaded = model_of_run(file);
@@ -142,7 +142,7 @@ void adopt_attention_scale(const Config& config) {
   const Config trained = loaded->is_map() ? loaded->peek("attention_scale") : Config();
   if (given == trained) return;
   if (given.is_null()) return section.set("attention_scale", trained.clone());
-  given.error(fmt::format("the loaded weights were trained with {}; leave it out to take that",
+  given.error(fmt::format("the loaded weights were trained with {}; leave it out to use that",
                           trained.is_null() ? "1/√d" : trained.text()));
 }
 

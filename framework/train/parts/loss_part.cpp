@@ -22,20 +22,20 @@ void build_loss(ExperimentBuild& b) {
   const Config weights =
       e.config.get("loss").is_map() ? e.config.peek("loss.class_weights") : Config();
   if (e.data.sampling == Sampling::Balanced && weights.text() == "balanced") {
-    weights.error("data.sampling draws classes equally often already; leave one of the two out");
+    weights.error("data.sampling already draws classes equally often; leave one of the two out");
   }
   e.loss = LossFunction::from_config(e.config, *e.data.train);
   if (const auto label = e.loss.ignored_label()) e.data = with_ignored_label(e.data, *label);
   e.loss.set_target_scale(e.data.target_std);
   const Config data = e.config.at("data");
   if (!e.data.target_std.empty() && !e.loss.is_regression()) {
-    data.get("normalize_targets").error("this goes with the loss mse alone");
+    data.get("normalize_targets").error("this is only for the loss mse");
   }
   // Mixtures are of two classes, so they have no class's weight.
   if (e.data.augment.mixup != 0.0 && e.loss.depends_on_class()) {
     data.at("augment").at("mixup").error(
-        "mixtures of two classes have no weight of a class; leave out mixup or loss.class_weights "
-        "and loss.ignore_index");
+        "mixtures of two classes cannot be weighted by class; leave out mixup or "
+        "loss.class_weights and loss.ignore_index");
   }
 }
 
@@ -56,7 +56,7 @@ void check_teachers_columns(const InputFormat& teacher, const Experiment& e) {
   if (!moved.empty()) throw ConfigError("the teacher was trained on a table, and " + moved);
   const bool is_table = e.data.train->vocabulary_size() == 0;  // text is found by the configuration
   if (!renamed.empty() && is_table)
-    log_warning("the teacher reads columns by their place: " + renamed);
+    log_warning("the teacher reads columns by position: " + renamed);
 }
 
 // The part of a teacher's state that it answers by.
@@ -85,7 +85,7 @@ std::unique_ptr<Sequential> load_teacher(const Config& key, const Experiment& e,
                                   misfit->reason));
   }
   if (teacher->output_shape(example) == e.loss.output_shape()) return teacher;
-  throw ConfigError(fmt::format("the teacher gives shape {} per example, and the data asks for {}",
+  throw ConfigError(fmt::format("the teacher gives shape {} per example, but the data needs {}",
                                 teacher->output_shape(example).to_string(),
                                 e.loss.output_shape().to_string()));
 }

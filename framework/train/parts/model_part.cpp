@@ -40,8 +40,8 @@ void freeze_parameters(Module& model, const Config& section) {
   if (all.empty()) return;  // the optimizer reports it
   (frozen.is_null() ? section : frozen)
       .error(
-          "all parameters of the model are frozen, so there is nothing to train; leave some out "
-          "of `frozen`, or take `trainable: false` off their layers");
+          "all parameters of the model are frozen, so there is nothing to train; leave some out of "
+          "`frozen`, or remove `trainable: false` from their layers");
 }
 
 // For values that are all dense: none are made sparse, and none come with masks.
@@ -111,8 +111,8 @@ void check_model(ExperimentBuild& b) {
     if (user == nullptr || !user->needs_batch() || !row.input) continue;
     if (row.input->numel() > (*row.input)[0]) continue;
     e.config.at("train").error(fmt::format(
-        "{} training {} of one example, and layer '{}' ({}), which is given shape {} per "
-        "example, needs more than one value a channel; {}",
+        "{} training {} of one example, and layer '{}' ({}), which is given shape {} per example, "
+        "needs more than one value per channel; {}",
         has_last ? "the last batch of an epoch of" : "the batches of", has_last ? "is" : "are",
         row.module->path(), row.module->type(), row.input->to_string(),
         has_last ? "give drop_last: true, or another batch_size" : "give a larger batch_size"));

@@ -225,7 +225,7 @@ SizedModel size_model(const Config& config, const ParametrizationOptions& option
   if (!sized.head_without_norm.empty() && options.output_multiplier && !has_own_scale(config)) {
     const Config parametrization = config.at("parametrization");
     parametrization.at("output_multiplier")
-        .error(fmt::format("{} is tied to an embedding, and no norm stands before it that could "
+        .error(fmt::format("{} is tied to an embedding, and no norm comes before it that could "
                            "divide the outputs; give output_multiplier: false",
                            sized.head_without_norm));
   }

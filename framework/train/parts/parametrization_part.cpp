@@ -26,10 +26,9 @@ void build_parametrization(ExperimentBuild& b) {
   if (e.optimizer->update_rule() == UpdateRule::Other) {
     e.config.at("optimizer")
         .at("type")
-        .error(fmt::format("the parametrization has no rules for the optimizer '{}'; it has some "
-                           "for sgd, adam and "
-                           "adamw",
-                           e.optimizer->type()));
+        .error(fmt::format(
+            "the parametrization has no rules for the optimizer '{}', only for sgd, adam and adamw",
+            e.optimizer->type()));
   }
   SizedModel sized =
       size_model(e.config, options, e.layers, *e.model, e.data.train->example_shape());

@@ -69,7 +69,7 @@ void check_quantize_section(ExperimentBuild& b) {
   if (examples > there) {
     section.get("calibration")
         .error(fmt::format(
-            "{} examples are asked for, and the training data has {}; give at most that many",
+            "{} examples are requested, but the training data has {}; give at most that many",
             examples, there));
   }
   const std::vector<Int8Candidate> candidates =

@@ -34,7 +34,7 @@ void apply_sparsify(Experiment& e) {
   auto algorithm = sparsify_weights(entries);
   if (algorithm == nullptr) return;
   if (e.sparsity != nullptr) {
-    section.error("weights are sparsified here and by `sparsity`; give them in one of both");
+    section.error("weights are sparsified here and by `sparsity`; keep one of the two");
   }
   e.sparsity = std::move(algorithm);
 }

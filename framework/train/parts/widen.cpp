@@ -97,13 +97,12 @@ class Widener {
       std::ranges::stable_sort(widths_, {}, &Width::written);
     }
     if (widths_.empty()) {
-      node_.error(
-          fmt::format("no layer and no template has a number as {}, so there is nothing to widen",
-                      join(options_.keys, ", ")));
+      node_.error(fmt::format("no layer or template has a numeric {}, so there is nothing to widen",
+                              join(options_.keys, ", ")));
     }
     for (const Width& width : widths_) {
       if (width.written < 1)
-        node_.error(fmt::format("{} is {}, and no width", width.path, width.written));
+        node_.error(fmt::format("{} is {}, which is not a width", width.path, width.written));
     }
     const bool has_pattern = !config_.peek("sparsity.pattern").is_null();
     step_ = has_pattern || widths_.front().written >= 128 ? 16 : 8;
@@ -116,8 +115,8 @@ class Widener {
 
   [[noreturn]] void fail_too_wide() const {
     node_.error(fmt::format(
-        "even {} times as wide it has no {} of the dense model; its sparsity, or "
-        "what stays dense, leaves no width that does",
+        "even {} times wider, it does not reach the {} of the dense model; its sparsity, or what "
+        "stays dense, allows no such width",
         kWidest, options_.match == WidenOptions::Match::Flops ? "multiply-adds" : "parameters"));
   }
 
@@ -178,8 +177,8 @@ WidenOptions read_widen(const Config& model) {
   }
   if (!is_preset(model) && options.keys.empty()) {
     node.error(
-        "which numbers of this model are widths is not known; name keys of layers or arguments of "
-        "templates: widen: {match: " +
+        "the widths of this model are unknown; name keys of layers or arguments of templates: "
+        "widen: {match: " +
         match + ", keys: [out_features]}");
   }
   return options;
@@ -202,7 +201,7 @@ Widening widen_model(Config& config, const CostOfConfig& cost) {
   const WidenOptions options = read_widen(model);
   const Config node = model.at("widen");
   if (config.peek("sparsity").is_null()) {
-    node.error("a model is widened by what sparsity saves, and there is no `sparsity`");
+    node.error("a model is widened by what sparsity saves, but there is no `sparsity`");
   }
   if (!model.peek("init_from").is_null() || !model.peek("from_hf").is_null()) {
     node.error("the loaded weights have the shapes that are written; leave out `widen`");

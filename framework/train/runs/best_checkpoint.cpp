@@ -105,7 +105,7 @@ std::optional<CheckpointFile> fitting_best(const RunFolder& folder) {
   std::string damage;
   const auto best = read_good(folder.best_path(), &damage);
   if (!best) {
-    if (!damage.empty()) log_warning(damage + "; taking the last checkpoint");
+    if (!damage.empty()) log_warning(damage + "; using the last checkpoint");
     return std::nullopt;
   }
   const bool is_alone = folder.checkpoint_steps().empty();
@@ -129,7 +129,7 @@ std::optional<CheckpointFile> fitting_best(const RunFolder& folder) {
     misfit = misfit_with_metrics(*best, folder);
   }
   if (misfit.empty()) return CheckpointFile(folder.best_path());
-  log_warning(fmt::format("'{}' {}; taking the last checkpoint{}", folder.best_path(), misfit,
+  log_warning(fmt::format("'{}' {}; using the last checkpoint{}", folder.best_path(), misfit,
                           newest ? " '" + newest->path() + "'" : ""));
   return std::nullopt;
 }
@@ -158,7 +158,7 @@ void set_stale_best_aside(const RunFolder& folder, const Checkpoint* from) {
   const auto best = read_good(folder.best_path(), &damage);
   if (!best) return;
   const std::string misfit =
-      from == nullptr ? "is older than the run, which begins anew" : misfit_of_best(*best, *from);
+      from == nullptr ? "is older than the run, which starts again" : misfit_of_best(*best, *from);
   if (!misfit.empty()) set_best_aside(folder, misfit);
 }
 

@@ -5,7 +5,7 @@ namespace lacuna {
 
 enum class RunEnd {
   Finished,      ///< all steps are taken
-  StoppedEarly,  ///< by early stopping: the model is as it was best
+  StoppedEarly,  ///< by early stopping: the model is the best one
   Stopped,       ///< its caller requested it: the run can be resumed
   Interrupted,   ///< by SIGINT (Ctrl-C): the run can be resumed
   Terminated,    ///< by SIGTERM: the run can be resumed

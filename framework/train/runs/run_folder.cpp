@@ -36,8 +36,8 @@ class RunFolder::Lock {
     if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     if (errno != EWOULDBLOCK) return;
     ::close(descriptor_);
-    throw StateError("another process trains in the run folder '" + path +
-                     "'; wait until it has ended, or stop it");
+    throw StateError("another process is training in the run folder '" + path +
+                     "'; wait until it ends, or stop it");
   }
   ~Lock() {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -104,7 +104,7 @@ RunFolder RunFolder::open(const std::string& path) {
   }
   if (!fs::exists(folder.config_path(), error)) {
     throw StateError("there is nothing to resume: '" + path +
-                     "' holds no config.yaml of a run; start the run without --resume");
+                     "' has no config.yaml of a run; start the run without --resume");
   }
   folder.lock();
   make_folder(folder.checkpoints_path());
@@ -153,7 +153,7 @@ std::optional<CheckpointFile> RunFolder::newest_good_checkpoint() const {
   }
   if (refused.empty()) return std::nullopt;
   throw CheckpointError("none of the checkpoints in '" + path_ +
-                        "' is good: " + join(refused, "; "));
+                        "' can be used: " + join(refused, "; "));
 }
 
 void RunFolder::set_aside_newer_than(const std::string& good) const {

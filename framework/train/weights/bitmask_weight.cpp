@@ -29,7 +29,7 @@ void add_bitmask_weight(const Shape& shape, std::span<const int64_t> words, cons
     const auto first = static_cast<int64_t>(i) * 32;
     const int64_t left = shape.numel() - first;
     if (left < 32 && bits >> left != 0) {
-      throw DataError("a bit is set behind the last position");
+      throw DataError("a bit is set after the last position");
     }
     mask.set_in_word(first / 64, uint64_t{bits} << (first % 64));
   }

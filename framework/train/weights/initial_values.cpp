@@ -85,14 +85,14 @@ void check_columns(const Config& source, const LoadedWeights& trained, const Dat
   const bool skips = !source.peek("skip").is_null();
   const Config path = source.is_map() ? source.peek("path") : source;
   if (!difference.moved.empty() && !skips) {
-    throw ConfigError(named_by(path) + ": the loaded weights are of a run on a table, and " +
+    throw ConfigError(named_by(path) + ": the loaded weights come from a run on a table, and " +
                       difference.moved);
   }
   const std::string text = difference.moved + difference.renamed;
   if (text.empty() || data.train->vocabulary_size() > 0) return;  // sentences are found by name
   log_warning(named_by(path) +
-              ": the loaded weights are of a run on a table with other columns, and read these by "
-              "their place: " +
+              ": the loaded weights come from a run on a table with other columns, and read these "
+              "by position: " +
               text);
 }
 
@@ -197,7 +197,7 @@ std::string pattern_note(const Parameter& parameter, const Pattern& loaded,
   const PatternShape own = algorithm->pattern(parameter);
   if (own == before) return "";
   if (own.is_structured()) {
-    return fmt::format("{}: the pattern {} of the sparsity section ({}) is taken, and not {}, {}",
+    return fmt::format("{}: the pattern {} of the sparsity section ({}) replaces {}, {}",
                        parameter.name(), own.description(), parameter.sparsified_by,
                        before.description(), "which the loaded weight has");
   }
@@ -226,9 +226,9 @@ FirstValues load_first_values(Config& config, Module& model, const DataSplits& d
   FirstValues values{.notes = std::move(loaded.notes)};
   if (!has_same_vocabulary(*data.train, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +
-                ": the loaded weights are of a run on text with another vocabulary than the "
-                "data's, so that their rows of tokens stand for other tokens here; give the data "
-                "that run's vocabulary, or `skip` the table of tokens");
+                ": the loaded weights come from a run on text with a different vocabulary than the "
+                "data's, so their rows mean other tokens here; give the data that run's "
+                "vocabulary, or `skip` the table of tokens");
   }
   for (const ParameterPtr& parameter : model.parameters()) {
     values.patterns[parameter->name()] = parameter->pattern();
@@ -264,8 +264,8 @@ void FirstValues::add_mask_notes(const Module& model, const SparsityAlgorithm* a
       std::ranges::all_of(methods, [](const auto& m) { return m == "inherit" || m == "topk"; });
   if (!pruned.names.empty()) {
     notes.push_back(fmt::format("the loaded weights were pruned {}, from {} nonzeros to {} ({}){}",
-                                takes_largest ? "by magnitude" : "as init_method says",
-                                pruned.before, pruned.after, first_of(pruned.names), how));
+                                takes_largest ? "by magnitude" : "by init_method", pruned.before,
+                                pruned.after, first_of(pruned.names), how));
   }
   if (!drawn.names.empty()) {
     notes.push_back(fmt::format(

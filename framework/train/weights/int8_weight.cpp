@@ -87,19 +87,19 @@ std::optional<Int8Weight::Input> read_input(const ArrayFile& file, const Int8Pla
   Int8Weight::Input input;
   if (scale.numel() == 1) input.scale = scale.data()[0];
   if (scale.numel() != 1 || !std::isfinite(input.scale) || !(input.scale > 0.0f)) {
-    refuse_int8(file, places, "the scale of its inputs is no number above 0");
+    refuse_int8(file, places, "the scale of its inputs is not a number above 0");
   }
   const bool is_signed =
       !places.input_zero || file.arrays()[*places.input_zero].type == ElementType::I8;
   int64_t zero = 0;
   if (places.input_zero) {
     const std::vector<int64_t> values = file.read_integers(*places.input_zero);
-    if (values.size() != 1) refuse_int8(file, places, "its inputs have more zeros than one");
+    if (values.size() != 1) refuse_int8(file, places, "its inputs have more than one zero point");
     zero = values.front();
   }
   if (is_signed) zero = zero < -kSignedZero || zero > 255 ? -1 : zero + kSignedZero;
   if (zero < 0 || zero > 255) {
-    refuse_int8(file, places, "the zero of its inputs is no byte");
+    refuse_int8(file, places, "the zero point of its inputs is not a byte");
   }
   input.zero = static_cast<int32_t>(zero);
   return input;

@@ -21,8 +21,8 @@ void require_stars(const WeightNames& names) {
   for (const auto& [from, to] : names.rename) {
     if (std::ranges::count(to, '*') <= std::ranges::count(from, '*')) continue;
     throw ConfigError(fmt::format(
-        "rename: '{}' has more stars than '{}', and each stands for what one of these matched", to,
-        from));
+        "rename: '{}' has more stars than '{}', but each is replaced by the match of one of these",
+        to, from));
   }
 }
 
@@ -31,8 +31,8 @@ CheckpointFile find_weights(const std::string& path, std::vector<std::string>& n
   CheckpointFile file = find_checkpoint(path, KeptCheckpoint::Best);
   if (file.path() != path && file.path().ends_with("/best.h5")) {
     notes.push_back(
-        fmt::format("taking '{}', the best that the run has kept (--init-from RUN --last takes the "
-                    "last; so does its path)",
+        fmt::format("using '{}', the best that the run has kept (--init-from RUN --last selects "
+                    "the last; so does its path)",
                     file.path()));
   }
   return file;

@@ -82,10 +82,9 @@ std::string conversion(const std::string& path) {
         "cannot read '" + path + "': " +
         (error ? error : std::make_error_code(std::errc::no_such_file_or_directory)).message());
   }
-  throw CheckpointError(
-      fmt::format("'{}' is a pickle by its {}, a program that reading it would run, so lacuna "
-                  "never reads one. {}",
-                  path, sign, conversion(path)));
+  throw CheckpointError(fmt::format(
+      "'{}' is a pickle by its {}: reading it would run code, so lacuna never reads one. {}", path,
+      sign, conversion(path)));
 }
 
 // The error of a NumPy file that holds Python objects also states what to do.
@@ -203,7 +202,7 @@ class StoredArrays final : public StoredValues {
       csr.shape = read_shape(tensor == kNone ? matrix : tensor);
       if (places_.contains(stem)) {
         throw CheckpointError(fmt::format(
-            "'{}' is in '{}' twice, dense and as csr; leave one of both out of it", stem, path_));
+            "'{}' is in '{}' twice, dense and as csr; remove one of the two", stem, path_));
       }
       for (const char* part : {".data", ".indices", ".indptr", ".shape", ".tensor_shape"}) {
         places_.erase(stem + part);
@@ -224,8 +223,7 @@ class StoredArrays final : public StoredValues {
       if (data == places_.end() || shape == places_.end()) continue;
       if (places_.contains(stem)) {
         throw CheckpointError(fmt::format(
-            "'{}' is in '{}' twice, dense and by a bitmask; leave one of both out of it", stem,
-            path_));
+            "'{}' is in '{}' twice, dense and by a bitmask; remove one of the two", stem, path_));
       }
       csr_[stem] = {.name = stem,
                     .data = data->second,
@@ -243,7 +241,7 @@ class StoredArrays final : public StoredValues {
       add_bitmask_weight(weight.shape, file_->read_integers(weight.indices),
                          file_->read(weight.data), as, state);
     } catch (const DataError& error) {
-      throw DataError(fmt::format("the arrays of '{}' in '{}' are no sparse weight: {}",
+      throw DataError(fmt::format("the arrays of '{}' in '{}' are not a sparse weight: {}",
                                   weight.name, path_, error.what()));
     }
   }
@@ -268,7 +266,7 @@ class StoredArrays final : public StoredValues {
     const std::vector<int64_t> wide = file_->read_integers(csr.indices);
     std::vector<uint32_t> indices;
     for (const int64_t index : wide) {
-      if (index < 0 || index >= int64_t{1} << 32) refuse_csr(csr, "an index is no column");
+      if (index < 0 || index >= int64_t{1} << 32) refuse_csr(csr, "an index is not a column");
       indices.push_back(static_cast<uint32_t>(index));
     }
     if (data.numel() != static_cast<int64_t>(indices.size())) {
@@ -290,8 +288,8 @@ class StoredArrays final : public StoredValues {
   }
   [[noreturn]] void refuse_csr(const Csr& csr, const std::string& problem) const {
     throw DataError(
-        fmt::format("the arrays of '{}' in '{}' are no csr matrix: {}; save the parts of scipy's "
-                    "csr_matrix, or the weight dense",
+        fmt::format("the arrays of '{}' in '{}' are not a csr matrix: {}; save the parts of "
+                    "scipy's csr_matrix, or the weight dense",
                     csr.name, path_, problem));
   }
 
@@ -360,8 +358,8 @@ std::string foreign_file(const std::string& path) {
   if (fs::exists(index, error)) return index;
   if (fs::exists(path + "/pytorch_model.bin", error)) return path + "/pytorch_model.bin";
   throw CheckpointError(fmt::format(
-      "the weights in '{0}' are pickles (pytorch_model.bin.index.json), programs that reading them "
-      "would run, so lacuna never reads them. Convert them once, with these lines of Python:\n"
+      "the weights in '{0}' are pickles (pytorch_model.bin.index.json): reading them would run "
+      "code, so lacuna never reads them. Convert them once, with these lines of Python:\n"
       "  import glob, torch, safetensors.torch\n"
       "  state = {{k: v.clone().contiguous() for f in glob.glob('{0}/pytorch_model-*.bin') for k, "
       "v in torch.load(f, map_location='cpu', weights_only=True).items()}}\n"

@@ -125,8 +125,9 @@ void WeightComparison::compare(const std::string& name, const Shape& shape, bool
     lines_.push_back(fmt::format("'{}' is {} in the file{}; expected F32, F64, F16 or BF16", name,
                                  item.type, there));
   } else if (is_buffer && item.is_compressed) {
-    lines_.push_back(fmt::format(
-        "'{}' is a buffer in the model, a parameter of nonzeros alone in the file{}", name, there));
+    lines_.push_back(
+        fmt::format("'{}' is a buffer in the model, a parameter with only nonzeros in the file{}",
+                    name, there));
   }
 }
 
@@ -159,7 +160,7 @@ void WeightComparison::compare_doubles() {
   for (const auto& [one, other] : doubles_) {
     if (are_equal(one, other)) continue;
     lines_.push_back(
-        fmt::format("'{}' and '{}' of the file mean the same, and differ", one, other));
+        fmt::format("'{}' and '{}' of the file are the same parameter, but differ", one, other));
   }
 }
 
@@ -210,8 +211,8 @@ void WeightComparison::name_nearest() {
 // A rule without effect is not an error if everything fits (for example a missing prefix).
 void WeightComparison::refuse_differences() const {
   if (lines_.empty()) return;
-  std::string text = fmt::format("the values in '{}' are of another model: {}", stored_.path(),
-                                 join_foreign(lines_, "; "));
+  std::string text = fmt::format("the values in '{}' belong to a different model: {}",
+                                 stored_.path(), join_foreign(lines_, "; "));
   for (const auto& [from, to] : names_.rename) {
     const auto matches = [&](const auto& entry) {
       return rename_by_glob(from, to, entry.first).has_value();

@@ -53,12 +53,11 @@ class EmptyWeights {
   void tell(const std::string& path, std::vector<std::string>& warnings) const {
     if (!masks_.empty()) {
       warnings.push_back(fmt::format(
-          "'{}': {} of nothing but zeros, so that no weight is left there: {}; in a mask 1 is what "
-          "stays",
-          path, masks_.size() == 1 ? "a mask" : "masks", join(masks_, ", ")));
+          "'{}': {} with only zeros, so no weight is left there: {}; in a mask, 1 means kept", path,
+          masks_.size() == 1 ? "a mask" : "masks", join(masks_, ", ")));
     }
     if (!values_.empty()) {
-      warnings.push_back(fmt::format("'{}': {} of nothing but zeros: {}", path,
+      warnings.push_back(fmt::format("'{}': {} with only zeros: {}", path,
                                      values_.size() == 1 ? "a weight" : "weights",
                                      join(values_, ", ")));
     }
@@ -105,10 +104,10 @@ void require_variances(const StateDict& state, const std::string& path) {
     if (negative == variance.end()) continue;
     std::string dotted = name;  // in a checkpoint a buffer is module/buffer
     std::ranges::replace(dotted, '/', '.');
-    throw CheckpointError(fmt::format(
-        "'{}' has a variance below 0: {:g} in '{}', channel {}; it is damaged, or no file of this "
-        "model",
-        path, *negative, dotted, negative - variance.begin()));
+    throw CheckpointError(
+        fmt::format("'{}' has a variance below 0: {:g} in '{}', channel {}; it is damaged, or not "
+                    "a file of this model",
+                    path, *negative, dotted, negative - variance.begin()));
   }
 }
 

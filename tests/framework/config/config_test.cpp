@@ -49,7 +49,7 @@ TEST(Config, WrongTypesSayWhatWasExpectedAndFound) {
   expect_throws<ConfigError>([] { Config(-1).as<uint64_t>(); },
                              "expected an integer of 0 or more, found '-1'");
   expect_throws<ConfigError>([] { Config(int64_t{1} << 40).as<int>(); },
-                             "expected an integer of 32 bits, found '1099511627776'");
+                             "expected a 32-bit integer, found '1099511627776'");
   expect_throws<ConfigError>([] { Config::plain("9223372036854775808").as<int64_t>(); },
                              "expected an integer, found '9223372036854775808'");
   expect_throws<ConfigError>([] { Config::map().as<double>(); }, "expected a number, found a map");
@@ -152,12 +152,12 @@ TEST(Config, SetPathGoesThroughMapsAndLists) {
   EXPECT_EQ(root.at("data").at("train").at("dir").path(), "data.train.dir");
   EXPECT_EQ(root.at("model").items()[1].path(), "model.1");
   expect_throws<ConfigError>([&] { root.set_path("model.2", 0); },
-                             "model: '2' is not an index of this list of 2");
+                             "model: '2' is not an index of this list, whose length is 2");
   expect_throws<ConfigError>([&] { root.set_path("model.x", 0); },
-                             "model: 'x' is not an index of this list of 2");
-  expect_throws<ConfigError>([&] { root.set_path("model.0.size.x", 0); },
-                             "model.0.size: is the value '5' and has no 'x' inside; a value for "
-                             "'model.0.size' itself replaces it");
+                             "model: 'x' is not an index of this list, whose length is 2");
+  expect_throws<ConfigError>(
+      [&] { root.set_path("model.0.size.x", 0); },
+      "model.0.size: is the value '5' and has no 'x'; to replace it, set 'model.0.size' itself");
   expect_throws<ConfigError>([&] { root.set_path("a..b", 0); }, "an empty name in the path");
   expect_throws<ConfigError>([&] { root.set_path("", 0); }, "an empty name in the path ''");
 }

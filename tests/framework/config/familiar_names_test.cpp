@@ -57,9 +57,9 @@ TEST(FamiliarNames, LeadToTheKeyOfAnotherSection) {
 
 TEST(FamiliarNames, SayWhatDiffers) {
   EXPECT_THAT(suggest_key("lr_scheduler", "", Names{"model"}),
-              testing::StartsWith("here it is 'optimizer.lr'. A schedule is its value, as lr: {"));
+              testing::StartsWith("here it is 'optimizer.lr'. lr takes a schedule, as in lr: {"));
   EXPECT_EQ(suggest_key("beta_1", "optimizer", Names{"betas", "lr"}),
-            "did you mean 'betas'? Both are one list: betas: [0.9, 0.999]");
+            "did you mean 'betas'? Both go into one list, as in betas: [0.9, 0.999]");
 }
 
 TEST(FamiliarNames, NameTheKeyThatIsMissing) {

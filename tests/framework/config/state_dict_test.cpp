@@ -47,7 +47,7 @@ TEST(StateDict, MessagesNameWhatIsMissingOrOfAnotherType) {
   expect_throws<CheckpointError>([&] { state.get<int64_t>("steps"); },
                                  "the saved state has no 'steps'; did you mean 'step'?");
   expect_throws<CheckpointError>([&] { state.get<double>("step"); },
-                                 "'step' in the saved state is of another type");
+                                 "'step' in the saved state has the wrong type");
   try {
     StateDict().get<int64_t>("steps");
     FAIL();

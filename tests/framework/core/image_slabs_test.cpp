@@ -250,24 +250,24 @@ TEST(ImageOrders, SequencesAreImagesOfHeightOne) {
           stored.viewed_as({17, 18, 5, 1});
         },
         std::string("a tensor of shape [17, 18, 5] in ") + to_string(order) +
-            " does not lie as one of shape [17, 18, 5, 1]");
+            " cannot be viewed as shape [17, 18, 5, 1]");
     expect_throws<ShapeError>([&] { stored.viewed_as({17, 90}); }, "images are");
   }
   EXPECT_EQ(sequences.viewed_as({17, 90}).to_vector(), sequences.to_vector());
   EXPECT_TRUE(sequences.viewed_as({17, 90}).shares_storage_with(sequences));
-  expect_throws<ShapeError>([&] { sequences.viewed_as({17, 91}); }, "does not lie as one of shape");
+  expect_throws<ShapeError>([&] { sequences.viewed_as({17, 91}); }, "cannot be viewed as shape");
   const Tensor slabs = counting({3, 4}).to(Order::BatchSlabs);
   EXPECT_EQ(slabs.viewed_as({3, 4}).order(), Order::BatchSlabs);
-  expect_throws<ShapeError>([&] { slabs.viewed_as({4, 3}); }, "in batch slabs does not lie as");
+  expect_throws<ShapeError>([&] { slabs.viewed_as({4, 3}); }, "in batch slabs cannot be viewed as");
 }
 
 TEST(ImageOrders, DataInAnotherOrderIsRefused) {
   const Tensor slabs = Tensor::zeros({1, 2, 3, 3}, Order::ImageSlabs);
   expect_throws<StateError>([&] { slabs.data(); },
-                            "a tensor of shape [1, 2, 3, 3] is stored in image slabs, its data was "
-                            "asked for in row-major");
+                            "a tensor of shape [1, 2, 3, 3] is stored in image slabs, but its data "
+                            "was requested in row-major");
   expect_throws<StateError>([&] { slabs.data(Order::ChannelBlocks); },
-                            "asked for in channel blocks");
+                            "requested in channel blocks");
 }
 
 }  // namespace

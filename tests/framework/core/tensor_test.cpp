@@ -97,11 +97,10 @@ TEST(Tensor, MessagesSayWhatDoesNotFit) {
       "reshape: [2, 3] has 6 elements, [4] has 4");
   expect_throws<ShapeError>([] { counting({2}).item(); },
                             "item() needs exactly one element, the shape is [2]");
-  expect_throws<StateError>([] { Tensor().data(); },
-                            "the data of an undefined tensor was asked for");
+  expect_throws<StateError>([] { Tensor().data(); }, "an undefined tensor has no data");
   expect_throws<StateError>([] { counting({2}).data(Order::BatchSlabs); },
-                            "a tensor of shape [2] is stored in row-major, its data was asked for "
-                            "in batch slabs; convert it with to()");
+                            "a tensor of shape [2] is stored in row-major, but its data was "
+                            "requested in batch slabs; convert it with to()");
 }
 
 TEST(Tensor, AllocationsAreCounted) {

@@ -173,10 +173,11 @@ TEST(ArrayDataset, ConstantFeatureWithRoundingGivesZeros) {
 TEST(ArrayDataset, RefusesAnIndexOutside) {
   const ArrayDataset dataset(image_examples());
   for (const int64_t index : {-1, 3}) {
-    EXPECT_THAT(message_of<StateError>([&] {
-                  dataset.gather(std::vector<int64_t>{0, index});
-                }),
-                HasSubstr("example " + std::to_string(index) + " was asked for of a dataset of 3"));
+    EXPECT_THAT(
+        message_of<StateError>([&] {
+          dataset.gather(std::vector<int64_t>{0, index});
+        }),
+        HasSubstr("example " + std::to_string(index) + " is out of range: the dataset has 3"));
   }
 }
 
@@ -228,9 +229,9 @@ TEST(Subset, MapsIndices) {
   EXPECT_EQ(part->example_shape(), (Shape{1, 2}));
   EXPECT_THAT(part->gather(std::vector<int64_t>{1, 0}).labels.values(), ElementsAre(2, 1));
   EXPECT_THAT(message_of<StateError>([&] { part->gather(std::vector<int64_t>{2}); }),
-              HasSubstr("example 2 was asked for of a dataset of 2"));
+              HasSubstr("example 2 is out of range: the dataset has 2"));
   EXPECT_THAT(message_of<StateError>([&] { subset(all, {3}); }),
-              HasSubstr("example 3 was asked for of a dataset of 3"));
+              HasSubstr("example 3 is out of range: the dataset has 3"));
 }
 
 }  // namespace

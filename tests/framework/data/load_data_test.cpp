@@ -259,9 +259,8 @@ TEST_F(LoadData, RefusesAnAugmentationThatCannotBe) {
 TEST_F(LoadData, RefusesToPadFeaturesThatHaveANormalizationEach) {
   Config data = Config::map({{"type", "float_images"}, {"normalize", "standard"}});
   data.set("augment", Config::map({{"crop", 1}}));
-  EXPECT_THAT(error(data),
-              HasSubstr("augment: crop pads with what a 0 becomes by normalization, and here each "
-                        "feature has a normalization of its own"));
+  EXPECT_THAT(error(data), HasSubstr("augment: crop pads with the normalized value of 0, but here "
+                                     "each feature has its own normalization"));
   data.set("augment", Config::map({{"flip", true}}));
   EXPECT_TRUE(load_data(data, 0).augment.flip);
   data.set("augment", Config::map({{"crop", 1}}));
@@ -314,10 +313,9 @@ TEST_F(LoadData, TellsOfClassesThatALimitLeavesOut) {
   log_to_console(LogLevel::Warning);
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(load_data(data, 0).train->size(), 1);
-  EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
-      HasSubstr("limit: the first examples, which are trained on, are of other classes than "
-                "1; shuffle the files, or give a larger limit"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("limit: the first examples, which are trained on, do not have the classes "
+                        "1; shuffle the files, or give a larger limit"));
   data.set("limit", 2);
   ::testing::internal::CaptureStderr();
   load_data(data, 0);

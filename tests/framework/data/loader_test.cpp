@@ -339,7 +339,7 @@ TEST(Loader, RefusesAStateOutsideOfAnEpochAndStaysAsItWas) {
   StateDict state = loader.state();
   state.set("batch", int64_t{5});
   EXPECT_THAT(message_of<CheckpointError>([&] { loader.load_state(state); }),
-              HasSubstr("stands at batch 5 of epoch 0; expected one of 5 batches"));
+              HasSubstr("is at batch 5 of epoch 0; expected one of 5 batches"));
   EXPECT_THAT(message_of<CheckpointError>([&] { loader.load_state(StateDict()); }),
               HasSubstr("the saved state has no 'dataset_size'"));
   EXPECT_EQ(loader.batch_in_epoch(), 3);

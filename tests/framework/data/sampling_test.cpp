@@ -52,7 +52,7 @@ TEST(Sampling, KnowsTheLabelsOfExamples) {
   EXPECT_THAT(all_labels(*classes()), ElementsAre(2, 0, 1, 2));
   EXPECT_THAT(all_labels(*subset(classes(), {3, 1})), ElementsAre(2, 0));
   const std::vector<int64_t> outside{4};
-  expect_throws<StateError>([&] { classes()->labels_of(outside); }, "example 4 was asked for");
+  expect_throws<StateError>([&] { classes()->labels_of(outside); }, "example 4 is out of range");
 }
 
 }  // namespace

@@ -100,8 +100,8 @@ TEST_F(Agreement, TheLauncherOfAnotherMpiIsNoticed) {
                                    ::setenv("PMI_RANK", "0", 1);
                                  }});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("a launcher has started 2 processes, and "));
-  EXPECT_THAT(ended.err, HasSubstr(" knows of this one alone"));
+  EXPECT_THAT(ended.err, HasSubstr("a launcher started 2 processes, but "));
+  EXPECT_THAT(ended.err, HasSubstr(" sees only this one"));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
 }
 
@@ -113,7 +113,7 @@ TEST_F(Agreement, InfoTellsOfEachProcess) {
 
 // What there is none of makes nothing depend on the number of processes.
 TEST_F(Agreement, LocalNormsAreToldOfWhereThereAreNorms) {
-  const std::string told = "so that results depend on how many there are";
+  const std::string told = "so results depend on the number of processes";
   const std::vector<std::string> local{"--set", "train.batch_norm=local"};
   const Ended without = run(2, "without", local);
   ASSERT_EQ(without.code, 0) << without.err;
@@ -215,10 +215,10 @@ TEST(SameProgram, NamesWhatDiffers) {
           ", process 1 has another",
       "the processes differ in the revision of their arithmetic",
       "the processes differ in the instruction set",
-      "the processes differ in the kind of processor that their kernels choose by (one kind for "
-      "all: LACUNA_PROCESSOR)",
+      "the processes differ in the kind of processor that their kernels are chosen by (set "
+      "LACUNA_PROCESSOR to one kind for all)",
       "the processes differ in what computes their dense products",
-      "the processes differ in the blocks that they cut dense products into"};
+      "the processes differ in the number of blocks of dense products"};
   for (size_t i = 0; i < names.size(); ++i) {
     Other other(static_cast<int>(i));
     expect_throws<StateError>([&] { require_same_program(other); }, names[i]);
@@ -307,7 +307,7 @@ TEST_F(Agreement, ARunWithoutShardsIsToldToGoOnAlone) {
                                     run_dir(), "--set",    "train.steps=8"};
   const Ended many = run_job(2, on);
   EXPECT_EQ(many.code, 2);
-  EXPECT_EQ(count_of(many.err, "2 processes were started, and shards: 0 is for one alone"), 1u)
+  EXPECT_EQ(count_of(many.err, "2 processes were started, but shards: 0 needs exactly one"), 1u)
       << many.err;
   EXPECT_THAT(many.err, HasSubstr("lacuna train --resume --run-dir " + run_dir()));
   EXPECT_EQ(run_lacuna(on).code, 0);

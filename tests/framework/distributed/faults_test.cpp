@@ -41,13 +41,13 @@ class Job : public JobFixture {
 TEST_F(Job, ProcessesMustDivideTheShards) {
   const Ended ended = run(3, "run");
   EXPECT_EQ(ended.code, 2);
-  const std::string message = "3 processes do not divide 8 shards; start 1, 2, 4 or 8";
+  const std::string message = "3 processes cannot share 8 shards equally; start 1, 2, 4 or 8";
   EXPECT_EQ(count_of(ended.err, message + ", or give another number of shards"), 1u) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("process 0 on "));
   ASSERT_EQ(run(0, "run").code, 0);
   const Ended resumed = run_job(3, {"train", "--resume", "--run-dir", run_dir()});
   EXPECT_EQ(resumed.code, 2);
-  EXPECT_EQ(count_of(resumed.err, message + " (a run that goes on keeps its shards)"), 1u)
+  EXPECT_EQ(count_of(resumed.err, message + " (a resumed run keeps its shards)"), 1u)
       << resumed.err;
 }
 
@@ -255,8 +255,9 @@ TEST_F(Job, NamesTheProcessThatHasNoRoomForTheCheckpoint) {
                                "LACUNA_WRITE_FAULTS=" + faults});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
-  EXPECT_THAT(ended.err, testing::ContainsRegex(room + ".* holds the run's checkpoint meanwhile.*"
-                                                       ": No space left on device"));
+  EXPECT_THAT(ended.err,
+              testing::ContainsRegex(
+                  room + ".* temporary copy of the run's checkpoint.*: No space left on device"));
   EXPECT_TRUE(std::filesystem::is_empty(room));
   EXPECT_EQ(run_job(2, on, {}, {"TMPDIR=" + room}).code, 0);
   EXPECT_TRUE(std::filesystem::is_empty(room));
@@ -270,7 +271,8 @@ TEST_F(Job, NamesTheProcessThatHasNoFolderForTheCheckpoint) {
               {"TMPDIR=" + (folder_ / "nowhere")});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("there is no folder to hold the run's checkpoint meanwhile"));
+  EXPECT_THAT(ended.err,
+              HasSubstr("there is no folder for a temporary copy of the run's checkpoint"));
 }
 
 // Files that may not grow: neither the writing process's, nor the launcher's own.

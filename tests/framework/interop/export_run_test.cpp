@@ -143,7 +143,7 @@ TEST_F(ExportRun, CsrHoldsWhatScipyTakes) {
   EXPECT_TRUE(places.contains("bn.running_mean"));
   expect_throws<ConfigError>(
       [&] { export_run(run(), folder_ / "x.npz", {.format = "csr-npz", .masks = true}); },
-      "takes no masks");
+      "cannot store masks");
   const auto again = build_from(kLayers, kExample);
   load_weights(path, *again);
   for (const ParameterPtr& parameter : model_->parameters()) {
@@ -313,7 +313,7 @@ TEST(HuggingFaceFolders, SayWhatTransformersWantToKnow) {
       [&] {
         config_of("{type: cifar_resnet, depth: 8}", Shape{3, 8, 8});
       },
-      "none of Hugging Face's families");
+      "not a model family of Hugging Face");
   EXPECT_EQ(listing(folder.path()), "run.h5");
 }
 

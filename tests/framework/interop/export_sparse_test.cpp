@@ -99,7 +99,7 @@ TEST_F(SparseExport, DamagedSparseWeightsAreRefused) {
   refused({data, words({7}), shape}, "the arrays of 'w' in");
   refused({data, words({7}), shape}, "expected 2 words of 32 bits for shape [5, 7], found 1");
   refused({data, words({3, 0}), shape}, "3 values for 2 positions");
-  refused({data, words({3, 8}), shape}, "a bit is set behind the last position");
+  refused({data, words({3, 8}), shape}, "a bit is set after the last position");
   refused({data, words({7, 0}), shape, {"w", Tensor::zeros({5, 7})}}, "dense and by a bitmask");
 }
 
@@ -107,7 +107,7 @@ TEST_F(SparseExport, SparseGoesWithFormatsThatHaveIt) {
   for (const char* format : {"npz", "csr-npz"}) {
     expect_throws<ConfigError>(
         [&] { export_run(run(), folder_ / "w", {.format = format, .sparse = true}); },
-        "takes no --sparse; safetensors and onnx do");
+        "does not support --sparse; safetensors and onnx do");
   }
   expect_throws<ConfigError>(
       [&] {

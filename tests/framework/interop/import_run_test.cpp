@@ -178,7 +178,7 @@ TEST_F(ImportSmall, ErrorsAreSaidOfTheFileAndNotOfTheConfiguration) {
   for (const auto& [name, bytes, words] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
            {"gone.npz", "", "cannot read '"},
-           {"bad.npz", "no archive", "is no npz file, or damaged"},
+           {"bad.npz", "not an archive", "is not a valid npz file"},
            {"net.pt", "\x80\x02.", "is a pickle by its name"},
            {"notes.txt", "hello", "weights of other tools end in .safetensors, .npz or .npy"}}) {
     const std::string file = folder_ / name;
@@ -198,7 +198,7 @@ TEST_F(ImportSmall, ErrorsAreSaidOfTheFileAndNotOfTheConfiguration) {
 TEST_F(ImportSmall, NothingIsLeftOfWhatCannotBe) {
   write_npz(folder_ / "w.npz", {{"fc1.weight", Tensor::zeros({3, 3})}});
   expect_throws<CheckpointError>([&] { import_run(folder_ / "w.npz", config(), folder_ / "run"); },
-                                 "are of another model");
+                                 "belong to a different model");
   EXPECT_EQ(listing(folder_.path()), "w.npz");
   import_run(write(), config(), folder_ / "run");
   expect_throws<StateError>([&] { import_run(folder_ / "w.npz", config(), folder_ / "run"); },

@@ -234,23 +234,23 @@ TEST(SuggestedConfig, ListsWhatItDoesNotKnow) {
                                    {"blocks.10.in_proj_weight", Tensor::zeros({12, 4})},
                                    {"head.weight", Tensor::zeros({3, 4})}});
   EXPECT_THAT(found.reason,
-              HasSubstr("it is none of the presets (bert, cifar_resnet, distilbert, gpt2, llama, "
-                        "vit), and no plain stack: 'blocks.0.in_proj_weight' [12, 4] is of no "
-                        "linear layer, convolution or norm"));
+              HasSubstr("it is not one of the presets (bert, cifar_resnet, distilbert, gpt2, "
+                        "llama, vit), nor a plain stack: 'blocks.0.in_proj_weight' [12, 4] does "
+                        "not belong to a linear layer, convolution or norm"));
   EXPECT_THAT(found.found, ElementsAre("blocks.0.in_proj_weight [12, 4], and 1 more like it",
                                        "blocks.10.in_proj_weight [12, 4]", "head.weight [3, 4]"));
   found = refused({{"a.weight", Tensor::zeros({3, 4})}, {"b.weight", Tensor::zeros({3, 5})}});
-  EXPECT_THAT(found.reason, HasSubstr("no order of its layers lets each take"));
+  EXPECT_THAT(found.reason, HasSubstr("no order of its layers makes all outputs fit"));
   found = refused({{"a.weight", Tensor::zeros({3, 4})}, {"n.weight", Tensor::zeros({7})}});
   EXPECT_THAT(found.reason, HasSubstr("which layer the norm 'n' [7] belongs to"));
   found = refused({{"c.weight", Tensor::zeros({3, 4, 3, 3})}});
-  EXPECT_THAT(found.reason, HasSubstr("convolutions and no linear layer behind them"));
+  EXPECT_THAT(found.reason, HasSubstr("convolutions and no linear layer after them"));
   found = refused({{"c.weight", Tensor::zeros({3, 4, 3, 3})}, {"f.weight", Tensor::zeros({2, 6})}});
-  EXPECT_THAT(found.reason, HasSubstr("no usual size of images gives 'f' its 6 inputs"));
+  EXPECT_THAT(found.reason, HasSubstr("no common image size gives 'f' its 6 inputs"));
   found = refused({{"n.weight", Tensor::zeros({7})}});
   EXPECT_THAT(found.reason, HasSubstr("there is no linear layer or convolution"));
   found = refused({{"alone", Tensor::zeros({7})}});
-  EXPECT_THAT(found.reason, HasSubstr("'alone' [7] is of no linear layer"));
+  EXPECT_THAT(found.reason, HasSubstr("'alone' [7] does not belong to a linear layer"));
 }
 
 // A layer with something that the preset's has not.
@@ -277,9 +277,9 @@ TEST(SuggestedConfig, RefusesWhatIsNoFileOfWeights) {
   expect_throws<CheckpointError>([&] { suggest_config(folder / "nothing.bin"); },
                                  "No such file or directory");
   expect_throws<CheckpointError>([&] { suggest_config(folder / "nothing"); },
-                                 "there is nothing at '");
+                                 "no such file or folder: '");
   expect_throws<CheckpointError>([&] { suggest_config(folder.write("w.txt", "weights")); },
-                                 "is no .safetensors, .npz or .npy file");
+                                 "is not a .safetensors, .npz or .npy file");
   expect_throws<CheckpointError>([&] { suggest_config(folder.write("w.pt", "\x80\x02}q.")); },
                                  "is a pickle");
 }

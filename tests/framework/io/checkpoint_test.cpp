@@ -189,21 +189,22 @@ TEST(Checkpoint, RefusesWhatIsNoCheckpoint) {
             "cannot read the checkpoint '" + folder.path() + "': Is a directory");
   set_content(folder / "empty.h5", "");
   EXPECT_THAT(read_message(folder / "empty.h5/a.h5"), HasSubstr("a.h5': Not a directory"));
-  EXPECT_THAT(read_message(folder / "empty.h5"), HasSubstr("is no checkpoint: it is empty"));
+  EXPECT_THAT(read_message(folder / "empty.h5"), HasSubstr("is not a checkpoint: it is empty"));
   set_content(folder / "text.h5", std::string(1000, 'x'));
   EXPECT_THAT(read_message(folder / "text.h5"),
               HasSubstr("it does not begin with 'lacuna checkpoint'"));
   EXPECT_THAT(read_message(std::string(kSourceFolder) + "/tests/golden/schedules.h5"),
-              HasSubstr("is an HDF5 file but no checkpoint of lacuna"));
+              HasSubstr("is an HDF5 file, but not a lacuna checkpoint"));
 }
 
 TEST(Checkpoint, RefusesANewerFormatAndReadsOlderOnes) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "a.h5", sample());
   seal_file(folder / "a.h5", 3);
-  EXPECT_EQ(read_message(folder / "a.h5"),
-            "'" + folder / "a.h5" +
-                "' was written in format 3, and this lacuna reads up to 2: use a newer lacuna");
+  EXPECT_EQ(
+      read_message(folder / "a.h5"),
+      "'" + folder / "a.h5" +
+          "' was written in format 3, but this version of lacuna reads up to 2: use a newer one");
   for (const int64_t format : {int64_t{1}, kCheckpointFormat}) {
     seal_file(folder / "a.h5", format);
     expect_same(read_checkpoint(folder / "a.h5"), sample());

@@ -112,7 +112,7 @@ TEST(Yaml, NamesFileLineAndColumnOfSyntaxErrors) {
   EXPECT_THAT(message_of("a: 1\nb: [1, 2\nc: 3\n"), HasSubstr("not valid YAML: "));
   EXPECT_THAT(message_of("a: \"open"), HasSubstr("c.yaml:1:"));
   EXPECT_THAT(message_of("a: *nowhere"), AllOf(HasSubstr("c.yaml:1:4"), HasSubstr("anchor")));
-  EXPECT_THAT(message_of("a: &x [*x]"), HasSubstr("c.yaml:1:8: an alias inside of what it names"));
+  EXPECT_THAT(message_of("a: &x [*x]"), HasSubstr("c.yaml:1:8: an alias inside its own anchor"));
   EXPECT_THAT(message_of("a: 1\n\tb: 2\n"), HasSubstr("c.yaml:2:"));
   EXPECT_THAT(message_of("a: !thing 4"), HasSubstr("the tag '!thing' is not supported"));
 }
@@ -125,7 +125,7 @@ TEST(Yaml, TagsOfTheCoreSchemaAreRead) {
 
 TEST(Yaml, RefusesKeysThatComeTwice) {
   EXPECT_EQ(message_of("lr: 1\nseed: 2\nlr: 3\n"),
-            "c.yaml:3:1: the key 'lr' is given twice; it stands in line 1 already");
+            "c.yaml:3:1: the key 'lr' is given twice; first in line 1");
 }
 
 TEST(Yaml, RefusesKeysThatAreNotText) {
@@ -178,7 +178,7 @@ TEST(Yaml, SaysWhyAFileCannotBeRead) {
   std::ofstream(folder / "large.yaml") << std::string(4 * 1048576 + 1, 'x');
   EXPECT_EQ(load_message(folder / "large.yaml"),
             "cannot read config '" + folder / "large.yaml" +
-                "': it is larger than 4 MiB, the most that a configuration has");
+                "': it is larger than 4 MiB, the limit for a configuration");
   std::ofstream(folder / "c.yaml") << "a: 5\nb: {c: [1]}\n";
   EXPECT_EQ(load_yaml(folder / "c.yaml").required<int>("a"), 5);
   EXPECT_EQ(load_yaml(folder / "c.yaml").at("b").where(), folder / "c.yaml" + ":2:4: b");

@@ -36,7 +36,7 @@ class InstructionSetDeathTest : public testing::Test {
 #ifdef LACUNA_ONE_INSTRUCTION_SET
 TEST_F(InstructionSetDeathTest, OfABuildForOneSetCannotBeCappedBelowIt) {
   EXPECT_EXIT(say("baseline"), testing::ExitedWithCode(1),
-              "LACUNA_INSTRUCTION_SET=baseline: this build has kernels for [a-z0-9]+ alone; build "
+              "LACUNA_INSTRUCTION_SET=baseline: this build only has kernels for [a-z0-9]+; build "
               "with -DLACUNA_KERNELS=all");
 }
 #else

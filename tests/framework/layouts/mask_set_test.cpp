@@ -89,7 +89,7 @@ TEST(MaskSetTest, BitsAloneTakeTheShapeOfWhatTakesThem) {
 
 TEST(MaskSetTest, AboveTwoToThe32ThereAreNoBits) {
   const MaskSet wide(Shape{int64_t{1} << 17, int64_t{1} << 16});
-  expect_throws<StateError>([&] { wide.bits(); }, "above 2^32 it is not held as bits");
+  expect_throws<StateError>([&] { wide.bits(); }, "masks above 2^32 are not stored as bits");
   EXPECT_EQ(wide.positions().count(), 0);
 }
 

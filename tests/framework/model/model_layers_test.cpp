@@ -72,10 +72,10 @@ TEST(ModelLayers, AShortcutIsATypeALayerOrAList) {
                   .layers[0]
                   .always_shortcut);
   refuses("[{type: residual, layers: [relu], shortcut: tanh, when: sometimes}]",
-          "m.yaml:1:57: 0.when: expected differs (where the identity does not do) or always, found "
-          "'sometimes'");
+          "m.yaml:1:57: 0.when: expected differs (only where the identity does not fit) or always, "
+          "found 'sometimes'");
   refuses("[{type: residual, layers: [relu], when: always}]",
-          "m.yaml:1:41: 0.when: `when` says when a `shortcut` is used, and there is none");
+          "m.yaml:1:41: 0.when: `when` sets when the `shortcut` is used, but there is none");
   refuses("[{type: residual, layers: [relu], shortcut: []}]",
           "0.shortcut: expected at least one layer, found a list of 0");
 }
@@ -182,14 +182,14 @@ TEST(ModelLayers, TemplatesUseTemplatesAndTakeLayersAsArguments) {
 
 TEST(ModelLayers, ATemplateMayNotNameItself) {
   refuses("{define: {a: {layers: [relu, a]}}, layers: [a]}",
-          "m.yaml:1:30: define.a.layers.1: the template 'a' names itself: a → a; within layer 'a1' "
-          "(a) at m.yaml:1:45");
+          "m.yaml:1:30: define.a.layers.1: the template 'a' contains itself: a → a; within layer "
+          "'a1' (a) at m.yaml:1:45");
   refuses(
       "{define: {z: {layers: [a]}, a: {layers: [{type: residual, layers: [b]}]}, b: {layers: "
       "[{type: sequential, layers: [a]}]}}, layers: [z]}",
-      "the template 'a' names itself: a → b → a");
+      "the template 'a' contains itself: a → b → a");
   refuses("{define: {a: {arguments: {t: relu}, layers: [$t]}}, layers: [{type: a, t: a}]}",
-          "the template 'a' names itself: a → a");
+          "the template 'a' contains itself: a → a");
 }
 
 TEST(ModelLayers, ArgumentsMustBeThoseOfTheTemplate) {
@@ -225,17 +225,17 @@ TEST(ModelLayers, DefaultsMayBeMadeOfArgumentsThatComeLater) {
   EXPECT_EQ(expanded(later, "depth: 1"), 7);
   EXPECT_EQ(expanded(later, "inner: 4"), 4);
   refuses("{define: {block: {arguments: {a: $b, b: $(a + 1)}, layers: [relu]}}, layers: [block]}",
-          "define.block.arguments.a: the default of 'a' is made of 'b', and that of it");
+          "define.block.arguments.a: the default of 'a' depends on that of 'b', in a circle");
   refuses("{define: {block: {arguments: {a: $(a + 1)}, layers: [relu]}}, layers: [block]}",
-          "the default of 'a' is made of 'a'");
+          "the default of 'a' depends on that of 'a', in a circle");
 }
 
 TEST(ModelLayers, NamesHoldNoControlCharacters) {
   refuses("[{type: relu, name: \"a\\nb\"}]", "a layer's name holds a control character");
   for (const char* name : {"a*b", "x[1]", "what?"}) {
     refuses(std::string("[{type: relu, name: \"") + name + "\"}]",
-            std::string("a layer's name must be without '*', '?' and '[', which stand for other "
-                        "characters where names are matched (param_filter, frozen), found '") +
+            std::string("a layer's name must not contain '*', '?' or '[', which are wildcards in "
+                        "param_filter and frozen, found '") +
                 name + "'");
   }
 }
@@ -334,7 +334,7 @@ TEST(ModelLayers, RefusesWhatIsNoModel) {
   refuses("[{name: a}]", "0.type: a required key is missing");
   refuses("[sequential]", "layers: a required key is missing");
   refuses("[{type: sequential, layers: []}]", "0.layers: expected at least one layer");
-  refuses("[$act]", "m.yaml:1:2: 0: '$act' stands outside of a template");
+  refuses("[$act]", "m.yaml:1:2: 0: '$act' is used outside a template");
   std::string define = "{define: {";
   for (int i = 0; i < 101; ++i) {
     define += "t" + std::to_string(i) + ": {layers: [t" + std::to_string(i + 1) + "]}, ";

@@ -68,7 +68,7 @@ TEST(Substitution, RefusesWhatIsNotThere) {
       "m.yaml:1:8: size: the template 'block' has no argument 'n'");
   expect_throws<ConfigError>(
       [] { substitute(parse_yaml("{size: $n}", "m.yaml"), {}); },
-      "m.yaml:1:8: size: '$n' stands outside of a template (define), where there are no arguments");
+      "m.yaml:1:8: size: '$n' is used outside a template (define), where there are no arguments");
 }
 
 TEST(Substitution, RefusesWhatHasNoValue) {
@@ -90,7 +90,7 @@ TEST(Substitution, RefusesWhatHasNoValue) {
                                    "expression in parentheses");
   }
   expect_throws<ConfigError>([] { substituted("{size: a$sizes}"); },
-                             "in 'a$sizes': a list of 2 cannot stand within text");
+                             "in 'a$sizes': a list of 2 cannot be used within text");
 }
 
 }  // namespace

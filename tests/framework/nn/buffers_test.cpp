@@ -119,7 +119,7 @@ TEST(Buffers, DifferencesAreListedAndNothingIsChanged) {
   state.set("/lost", Tensor::zeros({1}));
   expect_throws<CheckpointError>(
       [&] { model.root.load_state_dict(state); },
-      "the checkpoint is of another model: 'block.a.seen' is [2] in the model, [5] in the "
+      "the checkpoint belongs to a different model: 'block.a.seen' is [2] in the model, [5] in the "
       "checkpoint; 'b.seen' [2] is in the model only; 'lost' [1] is in the checkpoint only; "
       "'block.c.seen' [2] is in the checkpoint only");
   EXPECT_THAT(seen(*model.a), ElementsAre(3, 3));

@@ -118,9 +118,9 @@ TEST(Init, FansAreThoseOfPyTorch) {
   expect(Shape{16, 8, 3, 2}, 48, 96);
   expect(Shape{16, 1, 3, 3}, 9, 144);  // depthwise: in / groups is 1, out counts all outputs
   expect(Shape{16, 8, 5}, 40, 80);
-  EXPECT_THAT([] { fans_of(Shape{4}); }, ThrowsMessage<ShapeError>(testing::HasSubstr(
-                                             "fans are those of a weight [out, in, ...], found "
-                                             "shape [4]")));
+  EXPECT_THAT([] { fans_of(Shape{4}); },
+              ThrowsMessage<ShapeError>(testing::HasSubstr(
+                  "fan-in and fan-out need a weight [out, in, ...], found shape [4]")));
 }
 
 TEST(Init, DrawsWithAStandardDeviationOfItsOwn) {

@@ -35,7 +35,7 @@ TEST(PathClash, OfModulesThatMeetInOnePath) {
   model.add<Sequential>("a").add<ReLU>("b");
   expect_throws<StateError>([&] { model.add<ReLU>("a.b"); },
                             "the path of the module 'a.b' is that of the module 'a.b' of the same "
-                            "model, or leads through it; give one of the layers another name");
+                            "model, or runs through it; give one of the layers another name");
   EXPECT_EQ(model.children().size(), 1u);
   EXPECT_NO_THROW(model.add<ReLU>("a.c"));
 }

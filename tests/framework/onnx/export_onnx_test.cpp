@@ -248,9 +248,9 @@ TEST(ExportOnnx, RefusesInputsThatAreSparsified) {
   const TemporaryFolder folder;
   Sequential model;
   model.add<ReLU>("relu1").register_input_transform([](const Variable& x) { return x; });
-  expect_throws<Error>([&] { export_onnx(model, {4}, {}, folder / "model.onnx"); },
-                       "layer 'relu1' (relu) cannot be exported to ONNX: what goes in or comes out "
-                       "is sparsified");
+  expect_throws<Error>(
+      [&] { export_onnx(model, {4}, {}, folder / "model.onnx"); },
+      "layer 'relu1' (relu) cannot be exported to ONNX: its inputs or outputs are sparsified");
   EXPECT_TRUE(folder.names().empty());
 }
 

@@ -147,14 +147,14 @@ TEST(SavedParameter, SaysWhatIsWrongWithACompressedOne) {
       [](StateDict& s) {
         s.set("w/indptr", Integers{0, 2, 5});
       },
-      "positions of shape [3, 4]: the rows' beginnings do not fit 5 positions");
+      "positions of shape [3, 4]: the row offsets do not match 5 positions");
   refuses(
       [](StateDict& s) {
         s.set("w/indptr", Integers{0, 2, 2, 4});
       },
-      "positions of shape [3, 4]: the rows' beginnings do not fit 5 positions");
+      "positions of shape [3, 4]: the row offsets do not match 5 positions");
   refuses([](StateDict& s) { s.set("w/indptr", Integers{}); },
-          "positions of shape [3, 4]: the rows' beginnings do not fit 5 positions");
+          "positions of shape [3, 4]: the row offsets do not match 5 positions");
   refuses(
       [](StateDict& s) {
         s.set("w/indices", Indices{1, 4, 0, 2, 3});
@@ -185,9 +185,9 @@ TEST(SavedParameter, SaysWhatIsWrongWithACompressedOne) {
       [](StateDict& s) {
         s.set("w/shape", Integers{2, 6});
       },
-      "positions of shape [2, 6]: the rows' beginnings do not fit 5 positions");
+      "positions of shape [2, 6]: the row offsets do not match 5 positions");
   refuses([](StateDict& s) { s.set("w/layout", std::string("cs")); },
-          "its layout 'cs' is not known here; did you mean 'csr'?");
+          "its layout 'cs' is unknown; did you mean 'csr'?");
   Parameter tile({2, 4}, Initializer::normal(1.0));
   tile.set_name("w");
   tile.set_pattern(

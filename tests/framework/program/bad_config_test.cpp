@@ -57,10 +57,10 @@ TEST_F(BadConfig, OfTheCommandLine) {
        "error: cannot read config '" + folder_.path() + "': Is a directory"},
       {{"train", config(), "--foo"}, "error: unknown option '--foo'; valid are: --help, --set, "},
       {{"train", config(), "--sett", "a=b"},
-       "error: unknown option '--sett'; did you mean '--set'? (lacuna train --help tells more)\n"},
+       "error: unknown option '--sett'; did you mean '--set'? (lacuna train --help shows more)\n"},
       {{"train", config(), "--sparsity", "0.9"},
        "error: unknown option '--sparsity'; this is a key of the configuration: --set "
-       "sparsity.sparsity=0.9 (lacuna train --help tells more)\n"},
+       "sparsity.sparsity=0.9 (lacuna train --help shows more)\n"},
       {{"train", config(), "--lr=0.1"}, "configuration: --set optimizer.lr=0.1 (lacuna train"},
       {{"plan", config(), "--batch_size", "8"}, "configuration: --set train.batch_size=8 ("},
       {{"plan", config(), "--density", "0.1"}, "configuration: --set sparsity.sparsity=0.9 ("},
@@ -72,7 +72,7 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"train", config(), "other"},
        "error: 'other' is one argument too many: lacuna train takes CONFIG (lacuna train --help"},
       {{"train", config(), "--set"},
-       "error: --set needs a value: --set PATH=VALUE (lacuna train --help tells more)\n"},
+       "error: --set needs a value: --set PATH=VALUE (lacuna train --help shows more)\n"},
       {{"train", config(), "--seed", "1", "--seed", "2"},
        "error: --seed is given 2 times; give it once\n"},
       {{"train", config(), "--quiet", "-v"},
@@ -104,15 +104,15 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"train", config(), "--seed", "99999999999999999999"}, "train.seed: expected an integer"},
       {{"eval"},
        "error: lacuna eval needs CHECKPOINT: checkpoint file or run folder (lacuna eval --help "
-       "tells more)\n"},
+       "shows more)\n"},
       {{"predict", "x", "y"},
        "error: lacuna predict needs --out FILE: CSV file to write; - for the standard output "
-       "(lacuna predict --help tells more)\n"},
+       "(lacuna predict --help shows more)\n"},
       {{"list"}, "error: lacuna list needs WHAT: algorithms, sparsifiers, layouts, "},
       {{"plan"},
        "error: lacuna plan needs CONFIG: YAML file (docs/reference/config.md) (lacuna plan --help"},
       {{"info", "now"},
-       "error: 'now' is one argument too many: lacuna info takes options alone (lacuna info"}};
+       "error: 'now' is one argument too many: lacuna info takes only options (lacuna info"}};
   for (const auto& [arguments, message] : cases) {
     refused(run_lacuna(arguments), message, arguments.empty() ? "none" : arguments.back());
   }
@@ -122,11 +122,10 @@ TEST_F(BadConfig, OfSettings) {
   refuses("foo", "error: --set foo: expected PATH=VALUE, as in train.epochs=5");
   refuses("=3", "error: --set =3: expected PATH=VALUE");
   refuses("a=[1", "error: --set a=[1: not valid YAML: ");
-  refuses("model.9.p=3", "model: '9' is not an index of this list of 4");
+  refuses("model.9.p=3", "model: '9' is not an index of this list, whose length is 4");
   refuses("data..x=3", "an empty name in the path");
   refuses("data.type.x=3",
-          "data.type: is the value 'glyphs' and has no 'x' inside; a value for 'data.type' itself "
-          "replaces it");
+          "data.type: is the value 'glyphs' and has no 'x'; to replace it, set 'data.type' itself");
 }
 
 TEST_F(BadConfig, ThatIsNoYaml) {
@@ -138,8 +137,7 @@ TEST_F(BadConfig, ThatIsNoYaml) {
                              "list of 1");
   refuses_text("hello\n", at + ":1:1: expected a map with model, data, optimizer and train, found "
                                "'hello'");
-  refuses_text("data: 1\ndata: 2\n", at + ":2:1: the key 'data' is given twice; it stands in line "
-                                          "1 already");
+  refuses_text("data: 1\ndata: 2\n", at + ":2:1: the key 'data' is given twice; first in line 1");
 }
 
 TEST_F(BadConfig, OfSections) {
@@ -171,8 +169,7 @@ TEST_F(BadConfig, OfLayers) {
   const std::string at = "error: " + config();
   refuses("model.0=flaten", "model.0: unknown layer 'flaten'; did you mean 'flatten'?");
   refuses("model.0={type: gpt2}",
-          "model.0.type: 'gpt2' is a preset, which stands in place of all "
-          "layers: `model: {type: gpt2, …}`");
+          "model.0.type: 'gpt2' is a preset, which replaces all layers: `model: {type: gpt2, …}`");
   refuses("model.1.type=linaer", "model.1.type: unknown layer 'linaer'; did you mean 'linear'?");
   refuses("model.1={out_features: 3}", "model.1.type: a required key is missing");
   refuses("model.1=[linear]",

@@ -44,7 +44,7 @@ TEST_F(BadFiles, OfMnist) {
                            "}\nmodel: [flatten, {type: linear, out_features: 10}]\n"
                            "optimizer: {type: adam}\ntrain: {steps: 2, threads: 1}\n");
   refused(train(), (folder_ / "mnist") + ": no such folder; data.dir must hold train-images-idx3");
-  refused(train(), "t10k-labels-idx1-ubyte, plain or with .gz (so says " + config() +
+  refused(train(), "t10k-labels-idx1-ubyte, plain or with .gz (set by " + config() +
                        ":1:26: data.dir; --set data.dir=PATH gives another one)");
   EXPECT_THAT(train({"--set", "data.dir=''"}).err,
               HasSubstr("data.dir: expected a path, found ''"));
@@ -128,10 +128,12 @@ TEST_F(BadFiles, OfCheckpoints) {
        "cannot read the checkpoint '" + (folder_ / "missing.h5") + "': No such file or directory"},
       {"cut.h5", "' is cut off or damaged: expected "},
       {"flipped.h5", "' is damaged: expected the checksum "},
-      {"newer.h5", "' was written in format 9, and this lacuna reads up to 2: use a newer lacuna"},
+      {"newer.h5",
+       "' was written in format 9, but this version of lacuna reads up to 2: use a newer one"},
       {"empty.h5", "empty.h5"},
-      {"config.yaml", "' is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'"},
-      {"torch.zip", "is no checkpoint of lacuna, but weights of another tool: `lacuna import FILE"},
+      {"config.yaml",
+       "' is not a checkpoint, or is damaged: it does not begin with 'lacuna checkpoint'"},
+      {"torch.zip", "holds weights of another tool, not a lacuna checkpoint: `lacuna import FILE"},
       {"nothing", "the folder '" + (folder_ / "nothing") +
                       "' holds no checkpoints; give a checkpoint file, or the folder of a run"}};
   std::string layers =
@@ -170,7 +172,7 @@ TEST_F(BadFiles, OfAnotherModel) {
                           ", layers: [flatten, {type: linear, name: fc1, out_features: 10}]}"},
             "new");
   refused(ended,
-          "model.init_from: the checkpoint is of another model: 'fc1.weight' is [10, 784] "
+          "model.init_from: the checkpoint belongs to a different model: 'fc1.weight' is [10, 784] "
           "in the model, [12, 784] in the checkpoint");
   refused(ended, "'fc2.weight' [10, 12] is in the checkpoint only");
   EXPECT_FALSE(std::filesystem::exists(run_dir("new")));

@@ -45,8 +45,8 @@ TEST_F(BestCheckpoint, IsWhatInitFromTakesOfARun) {
   const Ended ended = begin_with(run_dir(), "tuned");
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.err,
-              HasSubstr("init_from: taking '" + best() + "', the best that the run has kept"));
-  EXPECT_THAT(read_text(run_dir("tuned") + "/log.txt"), HasSubstr("taking '" + best()));
+              HasSubstr("init_from: using '" + best() + "', the best that the run has kept"));
+  EXPECT_THAT(read_text(run_dir("tuned") + "/log.txt"), HasSubstr("using '" + best()));
   EXPECT_EQ(begin_with(run_dir(), "of last", {"--last"}).code, 0);
   EXPECT_EQ(begin_with(last_, "of path").code, 0);
   const auto weights = [&](const std::string& path) {
@@ -69,7 +69,7 @@ TEST_F(BestCheckpoint, IsWhatInitFromTakesOfARun) {
   const Ended skipping =
       train({"--set", "optimizer={type: sgd, lr: 0}", "--set", "train.steps=1"}, "skipping");
   ASSERT_EQ(skipping.code, 0) << skipping.err;
-  EXPECT_THAT(skipping.err, HasSubstr("taking '" + best()));
+  EXPECT_THAT(skipping.err, HasSubstr("using '" + best()));
   EXPECT_EQ(of_run("skipping"), weights(best()));
 }
 
@@ -83,7 +83,7 @@ TEST_F(BestCheckpoint, IsWhatInspectShowsOfARun) {
     return std::pair(parse_yaml(ended.out, "out").at("checkpoint").text(), ended.err);
   };
   EXPECT_EQ(shown({run_dir()}).first, best());
-  EXPECT_THAT(shown({run_dir()}).second, HasSubstr("(the best; --last takes the last)"));
+  EXPECT_THAT(shown({run_dir()}).second, HasSubstr("(the best; --last selects the last)"));
   EXPECT_EQ(shown({run_dir(), "--last"}).first, last_);
   EXPECT_EQ(shown({last_}).first, last_);
 }
@@ -97,7 +97,7 @@ TEST_F(BestCheckpoint, ADamagedOneIsToldAndTheLastKept) {
   const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir()});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.err, AllOf(HasSubstr("best.h5' is damaged"),
-                               HasSubstr("; the model stays what it was at the last step")));
+                               HasSubstr("; the model keeps the weights of the last step")));
   EXPECT_EQ(read_text(best()), damaged);
 }
 
@@ -137,7 +137,7 @@ class StaleBest : public RunFixture {
       const Ended ended = run_lacuna(arguments);
       EXPECT_EQ(ended.code, 0) << arguments[0] << ended.err;
       EXPECT_THAT(ended.err,
-                  AllOf(HasSubstr(why), HasSubstr("taking the last checkpoint '" + taken + "'")))
+                  AllOf(HasSubstr(why), HasSubstr("using the last checkpoint '" + taken + "'")))
           << arguments[0];
     }
   }
@@ -193,7 +193,7 @@ TEST_F(StaleBest, OfAnotherRunIsNotTaken) {
 TEST_F(StaleBest, OfAStepAfterTheNewestCheckpointIsTakenByTheMetrics) {
   go_back();
   const Ended taken = run_lacuna({"eval", run_dir()});
-  EXPECT_THAT(taken.err, AllOf(HasSubstr("taking " + best()), Not(HasSubstr("warning"))));
+  EXPECT_THAT(taken.err, AllOf(HasSubstr("using " + best()), Not(HasSubstr("warning"))));
   std::string metrics;
   for (const Config& event : events(run_dir())) {
     if (event.required<int64_t>("step") < 40) metrics += event.to_json() + "\n";

@@ -118,7 +118,7 @@ TEST_F(OptionNames, OverwriteReplacesWhatIsOfAnotherKind) {
   write_text(folder_ / "out.csv", image);
   const Ended refused = predict("in.csv");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("out.csv' exists and is not a text; give another name"));
+  EXPECT_THAT(refused.err, HasSubstr("out.csv' exists and is not a text file; give another name"));
   EXPECT_EQ(read_text(folder_ / "out.csv"), image);
   EXPECT_EQ(run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", folder_ / "out.csv",
                         "--overwrite"})
@@ -128,7 +128,7 @@ TEST_F(OptionNames, OverwriteReplacesWhatIsOfAnotherKind) {
 
   write_text(folder_ / "notes.txt", "mine");
   const std::vector<std::string> report = {"report", run_dir(), "--out", folder_ / "notes.txt"};
-  EXPECT_THAT(run_lacuna(report).err, HasSubstr("is not a page; give another name"));
+  EXPECT_THAT(run_lacuna(report).err, HasSubstr("is not a report; give another name"));
   std::vector<std::string> forced = report;
   forced.emplace_back("--overwrite");
   EXPECT_EQ(run_lacuna(forced).code, 0);

@@ -47,7 +47,7 @@ TEST_F(ExportCommand, ARunGoesOutAndComesBackTheSame) {
 TEST_F(ExportCommand, WritesAModelCard) {
   const Ended ended = run_lacuna({"export", run_dir(), "--card", "--out", folder_ / "card.md"});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("its licence is to be filled in"));
+  EXPECT_THAT(ended.out, HasSubstr("fill in its licence"));
   const std::string card = read_text(folder_ / "card.md");
   const Config told = summary(run_dir());
   char accuracy[64];
@@ -80,7 +80,8 @@ TEST_F(ExportCommand, MistakesEndWithTheCodeOfTheirKind) {
   EXPECT_EQ(run_lacuna({"export", run_dir()}).code, 2);
   const Ended dash = run_lacuna({"export", run_dir(), "--format", "npz", "--out", "-"});
   EXPECT_EQ(dash.code, 2);
-  EXPECT_EQ(dash.err, "error: export writes a file, and '-' is not one; give its name\n");
+  EXPECT_EQ(dash.err,
+            "error: export writes a file, not the standard output; give its name instead of '-'\n");
   EXPECT_EQ(exported("npz", "w.npz").code, 0);
   const Ended again = exported("npz", "w.npz");
   EXPECT_EQ(again.code, 1);

@@ -129,7 +129,7 @@ TEST_F(FineTuning, SaysWhatBecomesOfTheLoadedMasks) {
                    "sparsity: {sparsity: 0.9, init_method: random, param_filter: "
                    "fc1.weight}\n")
                   .err,
-              HasSubstr("pruned as init_method says, from 15680 nonzeros to 1568 (fc1.weight); "
+              HasSubstr("pruned by init_method, from 15680 nonzeros to 1568 (fc1.weight); "
                         "init_method: random\n"));
   // As many nonzeros, and most of them at other places.
   const std::string drawn = from("half",

@@ -27,7 +27,8 @@ TEST_F(Use, FilesOfARunAreNoOutputs) {
     const Ended ended = run_lacuna(all);
     EXPECT_EQ(ended.code, 2) << file;
     EXPECT_THAT(ended.err,
-                testing::ContainsRegex("is (among the files of the run|the file .* that is read)"));
+                testing::ContainsRegex(
+                    "is (among the files of the run|the input file .*, and would be overwritten)"));
     EXPECT_EQ(read_text(file), before);
   };
   for (const std::string& file : {run_dir() + "/config.yaml", run_dir() + "/summary.json",
@@ -69,9 +70,8 @@ TEST_F(Use, EvalRefusesNumbersForNames) {
   }
   const Ended headless = train({"--set", "data.train=" + (folder_ / "headless.csv")}, "headless");
   EXPECT_THAT(headless.err,
-              HasSubstr("headless.csv: the first line is taken for the columns' names, "
-                        "and these are numbers (0.0, 1); if it is an example, say "
-                        "data.header: false"));
+              HasSubstr("headless.csv: the first line is read as the columns' names, but these are "
+                        "numbers (0.0, 1); if it is an example, set data.header: false"));
 }
 
 // By its summary, and not by what the process that looks at it has in memory.
@@ -117,7 +117,7 @@ TEST_F(Use, NoOutputOfPredictIsAnInput) {
     for (const std::string& input : {table, folder_ / "in", folder_ / "around"}) {
       const Ended ended = run_lacuna({"predict", run_dir(), input, "--out", out});
       EXPECT_EQ(ended.code, 2) << out << " of " << input;
-      EXPECT_THAT(ended.err, HasSubstr("that is read, and would be overwritten"));
+      EXPECT_THAT(ended.err, HasSubstr("is the input file '"));
       EXPECT_EQ(read_text(table), before);
       EXPECT_EQ(fs::hard_link_count(table), 2u);
     }

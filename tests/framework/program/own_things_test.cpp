@@ -104,8 +104,8 @@ TEST_F(OwnThings, HaveTheirMistakesReported) {
 TEST_F(OwnThings, NeedABatchWhereTheySaySo) {
   expect_refused(
       train_own({"--set", "data.limit=9", "--set", "data.validation=0", "--set", "train.epochs=1"}),
-      "layer 'twice1' (twice), which is given shape [3] per example, needs more than "
-      "one value a channel");
+      "layer 'twice1' (twice), which is given shape [3] per example, needs more than one value per "
+      "channel");
 }
 
 TEST_F(OwnThings, AreResumed) {
@@ -127,7 +127,7 @@ TEST_F(OwnThings, AreEvaluated) {
   train_well();
   expect_done(run({"eval", run_dir()}), "test ");
   expect_refused(run({"eval", run_dir(), "--set", "data.skip=4"}),
-                 "--set data.skip=4: the run has held its validation split out by data.skip = 0");
+                 "--set data.skip=4: the run held out its validation split with data.skip = 0");
   std::filesystem::remove(folder_ / "rows/train.rows");
   const Ended without = run({"eval", run_dir()});
   expect_done(without, "test ");

@@ -93,7 +93,7 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
           "fc2.weight [10, 12] none 120 120 0.0000 - dense: the output layer",
           "fc2.bias [10] none 10 10 0.0000 -", "chosen: the output layer (fc2.weight) stays dense",
           AllOf(StartsWith("fc1.weight is stored as "), HasSubstr("csr is faster up to a density "),
-                HasSubstr(" ms a step")),
+                HasSubstr(" ms per step")),
           "evaluation runs 30 examples at a time, whose activations take about 0.2 MB",
           StartsWith("time: "), StartsWith("dense: "), HasSubstr(" than dense; 8.56 times less ")));
 }
@@ -101,7 +101,7 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
 TEST_F(PlanCommand, ShowsDensitiesOfADistributionAndTheirTotal) {
   const Ended ended = plan("{sparsity: 0.9, distribution: erk, param_filter: default}");
   EXPECT_THAT(ended.out, HasSubstr("the 2 sparse parameters together: density 0.0999 at first, "
-                                   "0.0999 in the end (952 of 9528)"));
+                                   "0.0999 at the end (952 of 9528)"));
 }
 
 TEST_F(PlanCommand, SaysWhatIsFrozen) {
@@ -310,7 +310,7 @@ TEST_F(PlanCommand, AndTrainRefuseAFilterThatMatchesNothing) {
 
 TEST_F(PlanCommand, AndTrainRefuseARunWithoutUpdates) {
   refuses("{algorithm: set, sparsity: 0.5, update: {freq: 100}}",
-          "set: no update falls within its 18 steps; look at update.freq, start and stop");
+          "set: no update falls within its 18 steps; check update.freq, start and stop");
   refuses(
       "{phases: [{until: 3, algorithm: set, sparsity: 0.5, update: {freq: 4}}, "
       "{algorithm: dense}]}",

@@ -139,12 +139,12 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
               testing::MatchesRegex(expected + red + ",red,[^\n]*\n"));
   const std::string broken_folder = folder_ / "broken";
   std::filesystem::create_directories(broken_folder + "/a/b");
-  EXPECT_THAT(predict("broken").err, HasSubstr("/broken/a/b: a folder in the folder of a class"));
+  EXPECT_THAT(predict("broken").err, HasSubstr("/broken/a/b: a folder inside a class folder"));
   std::filesystem::remove(broken_folder + "/a/b");
   EXPECT_THAT(predict("broken").err, HasSubstr("/broken: this folder holds no images"));
   write_text(broken_folder + "/a/notes.txt", "no image");
   EXPECT_THAT(predict("broken").err,
-              HasSubstr("/broken/a/notes.txt: no PNG, JPEG, WebP or GIF image"));
+              HasSubstr("/broken/a/notes.txt: not a PNG, JPEG, WebP or GIF image"));
   // The same images under other names would count as other classes.
   std::filesystem::rename(folder_ / "images", folder_ / "renamed");
   for (const char* split : {"train", "test"}) {
@@ -159,10 +159,9 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
                         "trained on 2, where it is 'blue'"));
   write_text(folder_ / "broken.png", plain_png(9, 6, 1, 2, 3).substr(0, 50));
   write_text(folder_ / "images.bin", "no images");
-  EXPECT_THAT(
-      predict("images.bin").err,
-      HasSubstr("(CIFAR's .bin files are for a model that was trained on them; this one was "
-                "on image_folder)"));
+  EXPECT_THAT(predict("images.bin").err,
+              HasSubstr("(CIFAR's .bin files need a model that was trained on them; this one was "
+                        "trained on image_folder)"));
   const Ended broken = predict("broken.png");
   EXPECT_EQ(broken.code, 1);
   EXPECT_THAT(broken.err, HasSubstr("broken.png: the PNG image is damaged or cut short"));
@@ -327,8 +326,8 @@ TEST_F(Use, PredictRefusesInputsThatDoNotFitAndWritesNothing) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out.csv"));
   };
   refused("x,z\n1,2\n",
-          "in.csv: columns that the model was trained on are missing: y; there are "
-          "others that it does not know: z");
+          "in.csv: columns that the model was trained on are missing: y; it has columns that the "
+          "model does not know: z");
   refused("x,y\n1,a\n", "in.csv:2:3");
   refused("x,y\n", "no examples");
   EXPECT_THAT(predict("missing.csv").err, HasSubstr("missing.csv"));

@@ -76,7 +76,7 @@ TEST_F(PruneByOptions, NeedsAFileOrASparsity) {
     EXPECT_THAT(ended.err, HasSubstr(message));
     EXPECT_FALSE(std::filesystem::exists(run_dir("pruned")));
   };
-  refused({}, "error: prune needs --sparsity S, or a CONFIG file whose section `sparsity` says");
+  refused({}, "error: prune needs --sparsity S, or a CONFIG file whose section `sparsity` sets");
   refused({"--method", "wanda"}, "needs `sparsity` (or `density`, or `fan_in`)");
   refused({"--sparsity", "0.5", "--method", "wnda"},
           "unknown sparsity algorithm 'wnda'; did you mean 'wanda'?");

@@ -84,11 +84,13 @@ TEST_F(Prune, TellsThatInputsAreNormalizedAnew) {
   write_text(prune_config(), section + data + "standard}\n");
   const Ended anew = prune(run_dir(), "anew");
   EXPECT_EQ(anew.code, 0) << anew.err;
-  EXPECT_THAT(anew.err, HasSubstr("prune.yaml:2:64: data.normalize: inputs are normalized anew"));
+  EXPECT_THAT(anew.err, HasSubstr("prune.yaml:2:64: data.normalize: inputs are normalized with the "
+                                  "statistics of these examples"));
   write_text(prune_config(), section + "data: {type: glyphs, train_size: 60, test_size: 30}\n");
   const Ended kept = prune(run_dir(), "kept");
   EXPECT_EQ(kept.code, 0) << kept.err;
-  EXPECT_THAT(kept.err, testing::Not(HasSubstr("normalized anew")));
+  EXPECT_THAT(kept.err,
+              testing::Not(HasSubstr("normalized with the statistics of these examples")));
 }
 
 TEST_F(Prune, MakesARunThatEveryCommandUnderstands) {
@@ -180,7 +182,7 @@ TEST_F(Prune, PrunesItsOwnResultFurther) {
   }
   const Ended back = prune(run_dir("fifth"), "back");
   EXPECT_EQ(back.code, 2);
-  EXPECT_THAT(back.err, HasSubstr("what is pruned stays pruned"));
+  EXPECT_THAT(back.err, HasSubstr("pruned weights stay pruned"));
   expect_nothing("back");
 }
 
@@ -298,8 +300,7 @@ TEST_F(Prune, TellsThatAFolderInTheConfigurationIsNotUsed) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.err,
               HasSubstr("warning: " + prune_config() + ":1:10: run_dir: '" + run_dir("elsewhere") +
-                        "' is not used; the folder of the "
-                        "new run is --run-dir's, '" +
+                        "' is not used; the folder of the new run is given by --run-dir, '" +
                         run_dir("pruned") + "'"));
   EXPECT_FALSE(std::filesystem::exists(run_dir("elsewhere")));
 }
@@ -312,18 +313,18 @@ TEST_F(Prune, ErrorsNameThePlaceAtFault) {
     EXPECT_THAT(ended.err, HasSubstr("error: " + words));
     expect_nothing("pruned");
   };
-  refuse({"--set", "sparsity="}, "--set sparsity=: this takes the `sparsity` section away");
+  refuse({"--set", "sparsity="}, "--set sparsity=: this removes the `sparsity` section");
   refuse({"--set", "sparsity=0.5"}, "--set sparsity=0.5: sparsity: prune takes magnitude");
   refuse({"--set", "run_dir=other"},
-         "--set run_dir=other: the folder of the new run is "
-         "--run-dir's, '" +
+         "--set run_dir=other: the folder of the new run is given by --run-dir, '" +
              run_dir("pruned") + "'");
   refuse({"--set", "sparsity.sparsity=1.5"}, "--set sparsity.sparsity=1.5: sparsity.sparsity: ");
   // The run's model is as good as it was: the data that was given is at fault.
   const std::string data =
       "data={type: synthetic, features: 8, classes: 10, train_size: 40, test_size: 20}";
   refuse({"--set", data},
-         "--set " + data + ": data: with this in the place of the run's the model does not fit: " +
+         "--set " + data +
+             ": data: with this instead of the run's value, the model does not fit: " +
              checkpoint(18) + ":");
   const std::string model =
       "model=[flatten, {type: linear, name: fc1, out_features: 13}, relu, {type: linear, name: "

@@ -77,14 +77,14 @@ TEST_F(QuantizeMethods, PruneTakesMaskAndGridAtOnce) {
   }
   const Ended resumed = run_lacuna({"train", "--resume", "--run-dir", run_dir("spar")});
   EXPECT_NE(resumed.code, 0);
-  EXPECT_THAT(resumed.err, HasSubstr("a quantized model is not trained on without qat"));
+  EXPECT_THAT(resumed.err, HasSubstr("a quantized model can only be trained with qat"));
 }
 
 TEST_F(QuantizeMethods, PruneRefusesWhatItDoesNotDo) {
   ASSERT_EQ(train().code, 0);
   for (const auto& [section, words] : std::vector<std::pair<std::string, std::string>>{
            {"{algorithm: qat}", "prune does not train"},
-           {"{smooth: 0.5}", "prune smooths nothing"},
+           {"{smooth: 0.5}", "prune does not smooth"},
            {"{param_filter: fc9.weight}", "matches no weight"}}) {
     const Ended ended =
         prune("sparsity: {algorithm: magnitude, sparsity: 0.5}\nquantize: " + section + "\n", "no");

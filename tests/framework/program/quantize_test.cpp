@@ -156,7 +156,7 @@ TEST_F(Quantize, IsNotTrainedOn) {
   ASSERT_EQ(quantize("int8").code, 0);
   const Ended resumed = run_lacuna({"train", "--resume", "--run-dir", run_dir("int8")});
   EXPECT_NE(resumed.code, 0);
-  EXPECT_THAT(resumed.err, HasSubstr("a quantized model is not trained on"));
+  EXPECT_THAT(resumed.err, HasSubstr("a quantized model can only be trained with qat"));
   const Ended again = run_lacuna({"quantize", run_dir("int8"), "--run-dir", run_dir("again")});
   EXPECT_NE(again.code, 0);
   EXPECT_THAT(again.err, HasSubstr("is quantized already"));
@@ -169,10 +169,10 @@ TEST_F(Quantize, RefusesBadInput) {
   expect_refused({"--set", "quantize.param_filter=conv.weight"}, "matches no weight");
   expect_refused({"--set", "quantize.calibration=7"}, "7 examples are too few");
   expect_refused({"--set", "quantize.calibration=5000"}, "calibration needs 5000 examples");
-  expect_refused({"--set", "data.limit=3"}, "quantize takes keys of `quantize` alone");
+  expect_refused({"--set", "data.limit=3"}, "quantize only accepts keys of `quantize`");
   const std::string file = folder_ / "q.yaml";
   write_text(file, "quantize: {}\ntrain: {epochs: 3}\n");
-  expect_refused({file}, "q.yaml:2:8: train: quantize reads the section `quantize` alone");
+  expect_refused({file}, "q.yaml:2:8: train: quantize only reads the section `quantize`");
   write_text(file, "sparsity: 0.5\n");
   expect_refused({file}, "there is no `quantize` section");
   write_text(file, "quantize: {weights: {bits: 4}}\n");

@@ -155,7 +155,7 @@ TEST_F(QuantizedConvolutions, RefuseAnotherNormThanTheirs) {
   const Ended imported =
       run_lacuna({"import", file, "--config", config(), "--out", run_dir("back")});
   EXPECT_EQ(imported.code, 2);
-  EXPECT_THAT(imported.err, HasSubstr("'first.weight': its scales are of another batch_norm"));
+  EXPECT_THAT(imported.err, HasSubstr("'first.weight': its scales belong to another batch_norm"));
 }
 
 }  // namespace

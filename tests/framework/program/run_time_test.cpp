@@ -95,7 +95,7 @@ TEST_F(RunTimes, ARunOfSecondsResumesWithItsSteps) {
   resumed.emplace_back("--resume");
   const Ended ended = run_lacuna(resumed);
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("the run has its number of steps from its beginning"));
+  EXPECT_THAT(ended.err, HasSubstr("the number of steps was fixed when the run began"));
   EXPECT_EQ(summary(run_dir()).at("steps").as<int64_t>(), steps);
 }
 

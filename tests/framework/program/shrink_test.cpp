@@ -142,11 +142,11 @@ TEST_F(Shrink, KeepsCountsAtMultiples) {
   EXPECT_EQ(kept("eight", {"--set", "shrink.round_to=8"}), std::pair(int64_t{16}, int64_t{8}));
   const Config report = load_yaml(run_dir("eight") + "/shrink.json");
   EXPECT_THAT(report.at("messages").items().front().text(),
-              HasSubstr("0.4 of the flops is left where 0.5 was allowed, because counts are "
+              HasSubstr("0.4 of the flops is left, although 0.5 was allowed, because counts are "
                         "multiples of 8; round_to: auto comes closer"));
   expect_refused({"--to", "flops=0.5", "--round-to", "32"}, 2,
-                 "flops of 0.5 cannot be met: 0.8 is left where every layer keeps what "
-                 "keep_at_least (0.1) asks for, and counts are multiples of 32 (round_to)");
+                 "flops of 0.5 cannot be met: 0.8 is left if every layer keeps the part "
+                 "keep_at_least (0.1), and counts are multiples of 32 (round_to)");
   expect_refused({"--to", "flops=0.5", "--round-to", "some"}, 2, "auto, or a positive integer");
   expect_refused({"--method", "dead", "--round-to", "8"}, 2, "removes all that is dead");
 }
@@ -183,7 +183,7 @@ TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
   ASSERT_EQ(train({"--set", hidden, "--set", sparsity("{type: nm, n: 2, m: 4}")}).code, 0);
   const Ended ended = shrink("small", {"--to", "flops=0.5"});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("fc2.weight has no longer the pattern 2:4"));
+  EXPECT_THAT(ended.out, HasSubstr("fc2.weight no longer has the pattern 2:4"));
   const StateDict before = state("small");
   const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir("small")});
   ASSERT_EQ(on.code, 0) << on.err;
@@ -240,14 +240,14 @@ TEST_F(Shrink, RunsTheConfigurationsOfItsGuide) {
 TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   ASSERT_EQ(train().code, 0);
   expect_refused({}, 2, "shrink needs --to flops=F, or a CONFIG file");
-  expect_refused({"--to", "half"}, 2, "--to half: give what is to be left, as in --to flops=0.5");
+  expect_refused({"--to", "half"}, 2, "--to half: give what remains, as in --to flops=0.5");
   expect_refused({"--to", "bytes=0.5"}, 2, "there is no budget 'bytes'");
   expect_refused({"--to", "flops=1.5"}, 2, "a number above 0 and up to 1");
   expect_refused({"--to", "flops=0.5", "--method", "best"}, 2,
                  "expected magnitude, saliency, error, dead");
   expect_refused({"--to", "flops=0.01"}, 2,
-                 "flops of 0.01 cannot be met: 0.167 is left where every layer keeps what "
-                 "keep_at_least (0.1) asks for");
+                 "flops of 0.01 cannot be met: 0.167 is left if every layer keeps the part "
+                 "keep_at_least (0.1)");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc2"}, 2,
                  "no unit of layer 'fc2' can be removed: it is an output of the model");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc9"}, 2,

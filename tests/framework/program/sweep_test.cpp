@@ -113,7 +113,7 @@ TEST_F(SweepTest, IsLookedAtByItsFolder) {
                                    "lr=0.001           0.001\n"
                                    "lr=0.01             0.01\n"));
   std::filesystem::create_directory(folder_ / "empty");
-  EXPECT_THAT(run_lacuna({"compare", folder_ / "empty"}).err, HasSubstr("holds no config.yaml"));
+  EXPECT_THAT(run_lacuna({"compare", folder_ / "empty"}).err, HasSubstr("has no config.yaml"));
   write_text(folder_ / "empty/sweep.yaml", "{}");
   EXPECT_THAT(run_lacuna({"compare", folder_ / "empty"}).err, HasSubstr("has no run yet"));
 }
@@ -149,7 +149,7 @@ TEST_F(SweepTest, RefusesRunsOfOtherSettingsInOneFolder) {
   refused({"--over", "optimizer.lr=0.01,0.1", "--set", "train.epochs=2"},
           "sweep.yaml): train.epochs was 1, and is 2; give these, or another --run-dir");
   refused({"--over", "optimizer.lr=0.01", "--set", "optimizer.lr=0.5"},
-          "--set optimizer.lr=0.5: --over goes through the values of optimizer.lr");
+          "--set optimizer.lr=0.5: --over already varies optimizer.lr");
   refused({"--over", "run_dir=a,b"}, "--over run_dir: the runs' folders are in --run-dir");
   // More of the same, on other threads.
   const Ended more = sweep({"--over", "optimizer.lr=0.01,0.1", "--seeds", "2", "--set",
@@ -265,7 +265,7 @@ TEST_F(RunFixture, CompareAndReportShowRunsOfEveryKind) {
   report.back() = folder_ / "notes.txt";
   const Ended other = run_lacuna(report);
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.err, HasSubstr("notes.txt' exists and is not a page"));
+  EXPECT_THAT(other.err, HasSubstr("notes.txt' exists and is not a report"));
   EXPECT_EQ(read_text(folder_ / "notes.txt"), "of somebody's");
   report.back() = "-";
   EXPECT_EQ(run_lacuna(report).code, 2);
@@ -308,7 +308,7 @@ TEST_F(SweepTest, WaitsForARunThatIsStillEnding) {
                               lock.reset();
                             }});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("another process trains in it; waits for its end"));
+  EXPECT_THAT(ended.err, HasSubstr("another process is training in it; waiting until it ends"));
 }
 
 TEST_F(SweepTest, LeavesItsConfigurationAlone) {
@@ -317,7 +317,7 @@ TEST_F(SweepTest, LeavesItsConfigurationAlone) {
     write_text(part(name), kTinyRun);
     const Ended ended = run_lacuna({"sweep", part(name), "--run-dir", run_dir("sweep")});
     EXPECT_EQ(ended.code, 2) << name;
-    EXPECT_THAT(ended.err, HasSubstr("that is read, and would be overwritten"));
+    EXPECT_THAT(ended.err, HasSubstr("is the input file '"));
     EXPECT_EQ(read_text(part(name)), kTinyRun);
     std::filesystem::remove(part(name));
   }

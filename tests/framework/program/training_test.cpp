@@ -160,8 +160,8 @@ TEST_F(Training, GoesBackToTheBestWhereItStopsEarly) {
   ASSERT_TRUE(end.required<bool>("stopped_early"));
   const auto best_step = end.required<int>("best_step"), steps = end.required<int>("steps");
   ASSERT_LT(best_step, steps);
-  EXPECT_THAT(ended.err,
-              HasSubstr("what it was at step " + std::to_string(best_step) + ", the best"));
+  EXPECT_THAT(ended.err, HasSubstr("the model has the weights of step " +
+                                   std::to_string(best_step) + ", the best"));
   EXPECT_EQ(read_checkpoint(run_dir() + "/checkpoints/best.h5").step, best_step);
   const auto step_of = [&](const std::vector<std::string>& options, const char* words) {
     std::vector<std::string> arguments = {"eval", run_dir(), "--json"};
@@ -170,10 +170,10 @@ TEST_F(Training, GoesBackToTheBestWhereItStopsEarly) {
     EXPECT_THAT(evaluated.err, HasSubstr(words));
     return parse_yaml(evaluated.out, "out").required<int>("step");
   };
-  EXPECT_EQ(step_of({}, "best.h5 (the best; --last takes the last)"), best_step);
+  EXPECT_EQ(step_of({}, "best.h5 (the best; --last selects the last)"), best_step);
   EXPECT_EQ(step_of({"--last"}, "(the last)"), steps);
   write_text(run_dir() + "/checkpoints/best.h5", "damaged");
-  EXPECT_EQ(step_of({}, "taking the last checkpoint"), steps);
+  EXPECT_EQ(step_of({}, "using the last checkpoint"), steps);
 }
 
 // A learning rate of 0 never gets better.
@@ -190,7 +190,7 @@ TEST_F(Training, StopsEarlyAndStaysStopped) {
   const Ended again = train({"--resume", "--set", "train.epochs=5"});
   EXPECT_EQ(again.code, 0);
   EXPECT_THAT(again.err, HasSubstr("nothing is left to train: early stopping has ended the run at "
-                                   "step 15 of 30; to go on: lacuna train --resume --run-dir " +
+                                   "step 15 of 30; to continue: lacuna train --resume --run-dir " +
                                    run_dir() +
                                    " --set train.early_stopping.patience=4 (or --set "
                                    "train.early_stopping=null, to the end)"));
@@ -224,10 +224,10 @@ TEST_F(Training, RefusesAModelThatThereIsNoMemoryFor) {
   write_text(config(), text);
   const Ended ended = train();
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("config.yaml:5:5: model.1: layer 'fc1' (linear): parameter "
-                                   "'fc1.weight' [1000000000000000, 784] with 784000000000000000 "
-                                   "values: out of memory: 3136000000000.0 MB more were asked for, "
-                                   "and there are "));
+  EXPECT_THAT(ended.err,
+              HasSubstr("config.yaml:5:5: model.1: layer 'fc1' (linear): parameter 'fc1.weight' "
+                        "[1000000000000000, 784] with 784000000000000000 values: out of memory: "
+                        "3136000000000.0 MB more were requested, and there are "));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
 }
 

@@ -108,8 +108,8 @@ TEST_F(Use, EvaluatesTheAverageOfTheWeights) {
   EXPECT_NE(test_loss({"--set", "train.ema=null"}), test_loss({}));
   const Ended other = run_lacuna({"eval", run_dir(), "--set", "train.ema=0.5"});
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.err, HasSubstr("--set train.ema=0.5: the average is the one that the "
-                                   "checkpoint holds; train.ema=null evaluates the weights"));
+  EXPECT_THAT(other.err, HasSubstr("--set train.ema=0.5: the average comes from the checkpoint and "
+                                   "cannot be changed; train.ema=null evaluates the weights"));
   const Ended idle = run_lacuna({"eval", run_dir(), "--set", "train.epochs=5"});
   EXPECT_EQ(idle.code, 0);
   EXPECT_THAT(idle.err,

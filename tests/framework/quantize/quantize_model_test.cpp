@@ -174,13 +174,13 @@ TEST_F(QuantizeModel, RefusesFiltersThatChooseNothing) {
   convolution.add<Conv2d>("conv", {.in_channels = 1, .out_channels = 2, .kernel = {3, 3}});
   expect_throws<ConfigError>(
       [&] { int8_candidates(convolution, options_of("{param_filter: conv.weight}")); },
-      "'conv.weight' cannot be quantized: its 1 input channels are no multiple of 4");
+      "'conv.weight' cannot be quantized: its 1 input channels are not a multiple of 4");
   Sequential sequences;
   sequences.add<Conv1d>("conv", {.in_channels = 4, .out_channels = 4, .kernel = 3});
   expect_throws<ConfigError>(
       [&] { int8_candidates(sequences, options_of("{param_filter: conv.weight}")); },
-      "'conv.weight' cannot be quantized: only linear layers and convolutions of images have a "
-      "product in int8");
+      "'conv.weight' cannot be quantized: only linear layers and convolutions of images can run in "
+      "int8");
 }
 
 TEST(QuantizeOptions, RefusesWhatIsNotThere) {

@@ -81,7 +81,7 @@ TEST(ReadRun, KnowsThatAProcessTrainsInTheFolder) {
 TEST(ReadRun, RefusesWhatIsNoRun) {
   const TemporaryFolder folder;
   expect_throws<DataError>([&] { read_run(folder / "missing", 0); }, "there is no run folder");
-  expect_throws<DataError>([&] { read_run(folder.path(), 0); }, "holds no config.yaml");
+  expect_throws<DataError>([&] { read_run(folder.path(), 0); }, "has no config.yaml");
 }
 
 TEST(ReadRuns, CallsEachByTheEndOfItsPathThatNoOtherHas) {

@@ -52,8 +52,8 @@ TEST_F(FindRuns, PassesOverWhatIsNoRunAndSaysSo) {
   const FoundRuns found = find_runs({folder_ / "page.html", folder_ / "runs"});
   ASSERT_EQ(found.folders.size(), 1u);
   EXPECT_THAT(found.passed_over,
-              ElementsAre(HasSubstr("page.html' is a file, and no folder of a run; it is passed"),
-                          HasSubstr("runs/notes' holds no run, and is passed over")));
+              ElementsAre(HasSubstr("page.html' is a file, not a run folder; it is skipped"),
+                          HasSubstr("runs/notes' holds no run, and is skipped")));
   for (int i = 0; i < 20; ++i) {
     std::filesystem::create_directories(folder_ / ("runs/empty" + std::to_string(i)));
   }
@@ -79,7 +79,7 @@ TEST_F(FindRuns, RefusesWhatIsNotThere) {
         find_runs({folder_ / "a", folder_ / "none"});
       },
       "there is no run folder '" + (folder_ / "none"));
-  expect_throws<DataError>([&] { find_runs({folder_ / "empty"}); }, "holds no config.yaml");
+  expect_throws<DataError>([&] { find_runs({folder_ / "empty"}); }, "has no config.yaml");
   write_text(folder_ / "empty/sweep.yaml", "{}");
   expect_throws<DataError>([&] { find_runs({folder_ / "empty"}); }, "has no run yet");
 }

@@ -86,12 +86,12 @@ TEST(BpeTokenizer, RefusesTextThatItHasNoTokensFor) {
 
 TEST(BpeTokenizer, RefusesAVocabularyWithHolesOrDuplicates) {
   const auto read = [](const char* json) { BpeTokenizer::from_files(json, ""); };
-  expect_throws<DataError>([&] { read(R"({"a": 0, "b": 2})"); },
-                           "vocabulary: the token 'b' has the id 2, and with 2 tokens ids are 0 to "
-                           "1: there is a hole");
+  expect_throws<DataError>(
+      [&] { read(R"({"a": 0, "b": 2})"); },
+      "vocabulary: the token 'b' has the id 2, and with 2 tokens ids are 0 to 1: there is a gap");
   expect_throws<DataError>([&] { read(R"({"a": 1, "b": 1})"); },
                            "vocabulary: the tokens 'a' and 'b' both have the id 1");
-  expect_throws<DataError>([&] { read(R"({"a": 0, "a": 1})"); }, "vocabulary: 'a' is there twice");
+  expect_throws<DataError>([&] { read(R"({"a": 0, "a": 1})"); }, "vocabulary: 'a' appears twice");
   expect_throws<DataError>([&] { read(R"({"a": "0"})"); }, "the token 'a': expected its id");
   expect_throws<DataError>([&] { read(R"({"a": -1})"); }, "found the number -1");
   expect_throws<DataError>([&] { read(R"({"a": 0.5})"); }, "found the number 0.5");
@@ -122,8 +122,7 @@ TEST(BpeTokenizer, RefusesMergesThatReferToNothing) {
   expect_throws<DataError>([&] { read("l o x"); }, "merges, line 1: expected two tokens");
   expect_throws<DataError>([&] { read("lo"); }, "merges, line 1: expected two tokens");
   expect_throws<DataError>([&] { read(" lo"); }, "merges, line 1: expected two tokens");
-  expect_throws<DataError>([&] { read("l o\nl o"); },
-                           "merges, line 2: 'l o' is there already, in line 1");
+  expect_throws<DataError>([&] { read("l o\nl o"); }, "merges, line 2: 'l o' is already in line 1");
   EXPECT_NO_THROW(read("l o\r\n\n\n"));
 }
 

@@ -59,8 +59,8 @@ TEST(Tokenizer, RefusesJsonOfNoTokenizer) {
   expect_throws<DataError>([&] { read(R"({"tokenizer": "words", "tokens": ["[PAD]", "[UNK]"]})"); },
                            "a tokenizer of the kind 'words' needs 'lower_case'");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "bytes", "tokenizer": "bytes"})"); },
-                           "'tokenizer' is there twice");
-  expect_throws<DataError>([&] { read(R"({"tokenizer": 3})"); }, "'tokenizer' is no part of");
+                           "'tokenizer' appears twice");
+  expect_throws<DataError>([&] { read(R"({"tokenizer": 3})"); }, "'tokenizer' is not a part of");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "bytes", "tokens": [["a"]]})"); },
                            "in the list 'tokens': expected text, found a list");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "bytes", "tokens": [1]})"); },

@@ -29,10 +29,9 @@ TEST(Utf8, TakesEveryCodePoint) {
 }
 
 TEST(Utf8, SaysWhereTextIsNot) {
-  expect_throws<DataError>(
-      [] { require_utf8("ab\nc\xE9 d"); },
-      "byte 4 (line 2): the byte 0xe9 is not UTF-8; convert the text to it, or "
-      "take `tokenizer: bytes`");
+  expect_throws<DataError>([] { require_utf8("ab\nc\xE9 d"); },
+                           "byte 4 (line 2): the byte 0xe9 is not UTF-8; convert the text to "
+                           "UTF-8, or use `tokenizer: bytes`");
 }
 
 TEST(Utf8, RefusesWhatOnlyLooksLikeIt) {

@@ -81,7 +81,7 @@ TEST(WordTokenizer, RefusesWhatIsNoVocabulary) {
       [] {
         WordTokenizer({"[PAD]", "[UNK]", "x", "x"}, true);
       },
-      "id 3: the token 'x' is there already, at id 2");
+      "id 3: the token 'x' is already there, at id 2");
   expect_throws<DataError>(
       [] {
         WordTokenizer({"[PAD]", "[UNK]", ""}, true);

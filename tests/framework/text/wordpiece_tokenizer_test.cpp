@@ -77,7 +77,7 @@ TEST(WordPieceTokenizer, JoinsPiecesWhenItDecodes) {
 TEST(WordPieceTokenizer, RefusesWhatIsNoVocabulary) {
   const auto read = [](std::string_view text) { WordPieceTokenizer::from_file(text, true); };
   expect_throws<DataError>([&] { read("[UNK]\na\nb\na\n"); },
-                           "line 4: the token 'a' is there already, at line 2");
+                           "line 4: the token 'a' is already there, at line 2");
   expect_throws<DataError>([&] { read("[UNK]\n\nb\n"); }, "line 2: the token is empty");
   expect_throws<DataError>([&] { read("a\nb\n"); }, "the vocabulary has no token [UNK]");
   expect_throws<DataError>([&] { read(""); }, "the vocabulary has no tokens");

@@ -288,7 +288,7 @@ TEST_F(ConvolutionTraining, ABatchOfOneValueSaysWhatToDoBeforeTheFirstStep) {
   expect_throws<ConfigError>(
       [&] { with("batch_size: 8"); },
       "e.yaml:9:8: train: the last batch of an epoch of training is of one example, and layer "
-      "'last' (batch_norm), which is given shape [4] per example, needs more than one value a "
+      "'last' (batch_norm), which is given shape [4] per example, needs more than one value per "
       "channel; give drop_last: true, or another batch_size");
   expect_throws<ConfigError>([&] { with("batch_size: 1"); },
                              "train: the batches of training are of one example, and layer 'last'");

@@ -113,12 +113,11 @@ TEST(ImageLayers, BatchNormTakesVectorsSequencesAndImages) {
 }
 
 TEST(ImageLayers, ChannelsAndGroupsThatDoNotFitAreNamed) {
-  refuses("- relu\n- {type: conv2d, out_channels: 4, kernel: 3, groups: 2}\n",
-          "m.yaml:2:54: 1.groups: 2 groups do not divide the channels: 3 come in, in shape [3, 8, "
-          "6], and 4 go out");
+  refuses(
+      "- relu\n- {type: conv2d, out_channels: 4, kernel: 3, groups: 2}\n",
+      "m.yaml:2:54: 1.groups: 2 groups do not divide the channels: 3 in (shape [3, 8, 6]), 4 out");
   refuses("[{type: conv2d, out_channels: 4, kernel: 3, groups: 3}]",
-          "0.groups: 3 groups do not divide the channels: 3 come in, in shape [3, 8, 6], and 4 go "
-          "out");
+          "0.groups: 3 groups do not divide the channels: 3 in (shape [3, 8, 6]), 4 out");
   refuses("- relu\n- {type: conv2d, name: stem, in_channels: 4, out_channels: 4, kernel: 3}\n",
           "m.yaml:2:3: 1: layer 'stem' (conv2d) does not fit layer 'relu1' (relu) at m.yaml:1:3, "
           "which gives shape [3, 8, 6] per example: in_channels is 4, but the examples that reach "
@@ -195,7 +194,7 @@ TEST(ImageLayers, BatchNormsOptionsAreChecked) {
   refuses("[{type: batch_norm, momentum: 1.5}]",
           "0.momentum: expected a number in [0, 1], found '1.5'");
   refuses("[{type: batch_norm, momentum: null}]",
-          "0.momentum: null stands elsewhere for the average over all batches");
+          "0.momentum: null, the average over all batches in PyTorch, is not supported");
   refuses("[{type: batch_norm, momentum: .nan}]",
           "m.yaml:1:31: 0.momentum: expected a number, found '.nan'");
   refuses("[{type: batch_norm, affine: 2}]",

@@ -71,7 +71,7 @@ TEST(Mixtures, HaveNoWeightOfAClass) {
         build("mixup: 0.2",
               "loss: {type: cross_entropy, class_weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]}\n");
       },
-      "mixtures of two classes have no weight of a class; leave out mixup or loss.class_weights");
+      "mixtures of two classes cannot be weighted by class; leave out mixup or loss.class_weights");
 }
 
 }  // namespace

@@ -145,9 +145,9 @@ TEST(ModelGraph, NamesTheLinesOfBranchesThatDoNotFit) {
       "  layers:\n"
       "    - relu\n"
       "    - flatten\n",
-      "m.yaml:1:3: 0: layer 'parallel1' (parallel) puts side by side what does not fit: shape "
-      "[3, 4] per example, up to layer 'relu1' (relu) at m.yaml:3:7, and [12], of layer 'flatten1' "
-      "(flatten) at m.yaml:4:7; only the last dimension may differ",
+      "m.yaml:1:3: 0: layer 'parallel1' (parallel) concatenates shapes that do not fit: [3, 4] per "
+      "example, up to layer 'relu1' (relu) at m.yaml:3:7, and [12], of layer 'flatten1' (flatten) "
+      "at m.yaml:4:7; only the last dimension may differ",
       {3, 4});
 }
 
@@ -292,8 +292,8 @@ TEST(ModelGraph, NamesWhoGivesTheShapeThatAKeyDoesNotFit) {
   refuses(
       "- {type: conv2d, name: stem, out_channels: 6, kernel: 1}\n"
       "- {type: conv2d, name: c, out_channels: 8, kernel: 1, groups: 4}\n",
-      "1.groups: 4 groups do not divide the channels: 6 come in, in shape [6, 4, 4], and 8 go "
-      "out; layer 'stem' (conv2d) at m.yaml:1:3 gives that shape to layer 'c' (conv2d)",
+      "1.groups: 4 groups do not divide the channels: 6 in (shape [6, 4, 4]), 8 out; layer 'stem' "
+      "(conv2d) at m.yaml:1:3 gives that shape to layer 'c' (conv2d)",
       {3, 4, 4});
 }
 

@@ -171,18 +171,17 @@ TEST(Presets, KnowTheImagesThatTheyAreMadeFor) {
       [&] {
         build(sized, {3, 8, 8});
       },
-      "says images of 16x16, and those that come in are of shape [3, 8, 8]; "
-      "give 8x8, or leave it out");
+      "is 16x16, but the images have shape [3, 8, 8]; give 8x8, or leave it out");
 }
 
 TEST(Presets, SayWhichKeyIsWrong) {
-  expect_throws<ConfigError>([] { build(kGpt2, {9}); }, "of gpt2 n_positions");
+  expect_throws<ConfigError>([] { build(kGpt2, {9}); }, "n_positions in gpt2");
   expect_throws<ConfigError>(
       [] {
         build("{type: gpt2, n_layer: 1, n_head: 5, n_embd: 16, n_positions: 8, vocab_size: 11}",
               {8});
       },
-      "n_head or num_attention_heads says how many heads");
+      "n_head or num_attention_heads sets the number of heads");
 }
 
 TEST(Presets, SayWhatADefaultIsMadeOf) {
@@ -193,8 +192,8 @@ TEST(Presets, SayWhatADefaultIsMadeOf) {
             "num_hidden_layers: 1, num_attention_heads: 3}",
             {8});
       },
-      "the preset 'llama' takes $(hidden_size / num_attention_heads) for head_dim, which is left "
-      "out: 16 / 3 is not an integer");
+      "the preset 'llama' uses $(hidden_size / num_attention_heads) as the default of head_dim, "
+      "but: 16 / 3 is not an integer");
 }
 
 TEST(Rotary, HasTheHeadsOfTheAttentionThatFollows) {

@@ -145,8 +145,8 @@ TEST_F(RowGradients, RefuseAlgorithmsThatTrainADenseMaster) {
                         "train: {steps: 9, batch_size: 4}\n"
                         "sparsity: {param_filter: [wte.weight], algorithm: ste, sparsity: 0.5}\n");
       },
-      "ste needs the whole gradient of 'wte.weight' at each step, and it is sparse there: leave "
-      "out sparse_gradient of its layer, or the parameter of param_filter");
+      "ste needs the whole gradient of 'wte.weight' at each step, but it is sparse: remove "
+      "sparse_gradient from its layer, or the parameter from param_filter");
 }
 
 TEST_F(RowGradients, RefuseATiedHeadAtItsPlace) {
@@ -160,9 +160,9 @@ TEST_F(RowGradients, RefuseATiedHeadAtItsPlace) {
                            kSgd + "train: {steps: 2}\n",
                        "rows.yaml"));
       },
-      "rows.yaml:4:5: model.1: linear: every row of 'wte.weight' gets a gradient where a linear "
-      "layer is tied to it; leave out sparse_gradient there, or give the linear layer a weight of "
-      "its own");
+      "rows.yaml:4:5: model.1: linear: every row of 'wte.weight' gets a gradient, because a linear "
+      "layer is tied to it; leave out sparse_gradient there, or give the linear layer its own "
+      "weight");
 }
 
 }  // namespace

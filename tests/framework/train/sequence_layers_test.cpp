@@ -107,9 +107,8 @@ TEST(SequenceLayers, WhatDoesNotFitIsNamed) {
   refuses("[{type: conv1d, out_channels: 4, kernel: 4, padding: 1, dilation: 5}]",
           "a kernel of 4 with dilation 5 does not fit a length of 12 with padding 1");
   refuses("[{type: conv1d, out_channels: 4, kernel: 3, groups: 3}]",
-          "0.groups: 3 groups do not divide the channels: 4 come in, in shape [4, 12], and 4 go "
-          "out");
-  refuses("[{type: conv1d, out_channels: 5, kernel: 3, groups: 2}]", "and 5 go out");
+          "0.groups: 3 groups do not divide the channels: 4 in (shape [4, 12]), 4 out");
+  refuses("[{type: conv1d, out_channels: 5, kernel: 3, groups: 2}]", "5 out");
   refuses("[{type: conv1d, kernel: 3}]", "0.out_channels: a required key is missing");
   refuses("[{type: conv1d, out_channels: 4}]", "0.kernel: a required key is missing");
   refuses("[{type: conv1d, out_channels: 4, kernel: 0}]",

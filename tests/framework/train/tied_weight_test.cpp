@@ -71,15 +71,14 @@ TEST(TiedWeight, TheModelsFanInIsNotItsOwn) {
 
 TEST(TiedWeight, RefusesPathsThatLeadNowhere) {
   const std::string before = "[{type: linear, name: tokens, out_features: 6}, relu, ";
-  refuses(
-      before + "{type: linear, tied_to: token}]",
-      "m.yaml:1:79: 2.tied_to: no layer 'token' stands before this one; did you mean 'tokens'?");
+  refuses(before + "{type: linear, tied_to: token}]",
+          "m.yaml:1:79: 2.tied_to: no layer 'token' comes before this one; did you mean 'tokens'?");
   refuses(before + "{type: linear, tied_to: relu1}]",
           "2.tied_to: layer 'relu1' (relu) has no parameter `weight` of its own");
   refuses(
       "[{type: linear, name: head, tied_to: later}, {type: linear, name: later, out_features: "
       "6}]",
-      "m.yaml:1:38: 0.tied_to: no layer 'later' stands before this one");
+      "m.yaml:1:38: 0.tied_to: no layer 'later' comes before this one");
   refuses(before + "{type: linear, name: a, tied_to: tokens}, {type: linear, tied_to: a}]",
           "3.tied_to: layer 'a' (linear) has no parameter `weight` of its own");
   refuses(before + "{type: relu, tied_to: tokens}]", "tied_to");
@@ -103,10 +102,10 @@ TEST(TiedWeight, RefusesSizesThatAreNotItsOwn) {
 TEST(TiedWeight, RefusesWhatOnlyAnOwnWeightHas) {
   const std::string before =
       "[{type: linear, name: in, out_features: 6}, {type: linear, tied_to: in, ";
-  refuses(before + "init: zeros}]", "1.init: the weight is that of 'in', which draws it");
-  refuses(before + "init_fan_in: 3}]", "1.init_fan_in: the weight is that of 'in'");
+  refuses(before + "init: zeros}]", "1.init: the weight is initialized by 'in'");
+  refuses(before + "init_fan_in: 3}]", "1.init_fan_in: the weight is initialized by 'in'");
   refuses(before + "trainable: false}]",
-          "1.trainable: the weight is that of 'in'; freeze it there");
+          "1.trainable: the weight belongs to 'in'; freeze it there");
   refuses(before + "bais: false}]", "bais");
 }
 

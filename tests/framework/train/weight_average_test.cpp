@@ -256,7 +256,7 @@ TEST(WeightAverage, RefusesAStateThatDoesNotFitAndChangesNothing) {
   expect_throws<CheckpointError>(load, "the saved average of the weights does not fit: ");
   expect_throws<CheckpointError>(load, "'fc1.bias' is missing");
   expect_throws<CheckpointError>(load, "'fc1.weight' has shape [3], in the model [16, 12]");
-  expect_throws<CheckpointError>(load, "'fc9.weight' is no trained parameter or buffer");
+  expect_throws<CheckpointError>(load, "'fc9.weight' is not a trained parameter or buffer");
   EXPECT_EQ(shown(run), before);
   expect_throws<CheckpointError>([&] { run.average.load_state_dict(good, 0); },
                                  "'fc1.weight' is unexpected");
@@ -264,9 +264,9 @@ TEST(WeightAverage, RefusesAStateThatDoesNotFitAndChangesNothing) {
                                  "does not fit: 'fc1.weight' has shape [3], in the model [16, 12]");
   StateDict other = good;
   other.set("fc9.weight", Tensor::zeros({3}));
-  expect_throws<CheckpointError>([&] { load_average(other, run.t.model); },
-                                 "does not fit: 'fc9.weight' is no parameter or buffer of the "
-                                 "model");
+  expect_throws<CheckpointError>(
+      [&] { load_average(other, run.t.model); },
+      "does not fit: 'fc9.weight' is not a parameter or buffer of the model");
   expect_throws<ConfigError>([&] { WeightAverage(run.t.model, {.decay = 1.0}); },
                              "the decay of an average of weights must be in [0, 1), found 1");
 }

@@ -66,7 +66,7 @@ TEST(AttentionLayer, RefusesWhatDoesNotFit) {
                             "needs examples of shape [T, (heads + 2 kv_heads) d], found [12]");
   expect_throws<ConfigError>(
       [] { Attention({.heads = 4, .kv_heads = 3}); },
-      "attention: heads must be at least 1 and kv_heads divide them, found 4 and 3");
+      "attention: heads must be at least 1 and a multiple of kv_heads, found 4 and 3");
   expect_throws<ConfigError>([] { Attention({.dropout = 1.0}); }, "dropout must be in [0, 1)");
 }
 
@@ -89,10 +89,10 @@ TEST(AttentionLayer, NamesWhatTheBatchHasInPlaceOfItsMask) {
                              "attention_mask, input_ids");
     expect_throws<DataError>([&] { types(x); },
                              "layer 'types' (token_type_embedding): the batch has no 'kinds'; it "
-                             "has attention_mask, input_ids, and 'token_type_ids' may be left out");
+                             "has attention_mask, input_ids, and 'token_type_ids' is optional");
   }
   const NamedInputs scope(bare);
-  expect_throws<DataError>([&] { layer(x); }, "it has no integers beside its inputs");
+  expect_throws<DataError>([&] { layer(x); }, "it has only its inputs");
   Attention usual({.heads = 1});
   EXPECT_EQ(run(usual, x), attention(x, {.heads = 1}).value().to_vector());
 }
@@ -127,7 +127,7 @@ TEST(RotaryLayer, IsTheOperation) {
       [&] {
         layer.output_shape({5, 12});
       },
-      "layer 'rope' (rotary): needs an even number of features in a head, found 3 of [5, 12]");
+      "layer 'rope' (rotary): needs an even number of features per head, found 3 of [5, 12]");
   expect_throws<ConfigError>([] { Rotary({.base = -1.0}); }, "rotary: base must be above 0");
 }
 

@@ -154,7 +154,7 @@ TEST(Taps, UnitsGoThereAndBackAndRefuseParts) {
   // Channels 3 to 5 of tap 1 are columns 7, 9 and 11.
   const Positions part = Positions::of(Shape{1, 12}, std::vector<int64_t>{7, 9});
   expect_throws<ShapeError>([&] { to_units(part, PatternShape::block(1, 3), 2); },
-                            "the part at row 0, column 7 is not there as a whole");
+                            "the part at row 0, column 7 is incomplete");
 }
 
 TEST(Taps, ARefusalSaysWhereAMaskLeavesThePattern) {

@@ -33,8 +33,8 @@ TEST(DampedFactor, TheLastErrorShowsItSoToo) {
         factor_damped(
             "layer 'fc1': ", raised(1e-6), [](double) { return false; }, messages);
       },
-      "with any damping from 1e-05 to 100; are the calibration inputs what they should be? Give "
-      "other examples (`calibration`), normalize the data, or leave the layer out of param_filter");
+      "with any damping from 1e-05 to 100; check the calibration inputs, give other examples "
+      "(`calibration`), normalize the data, or leave the layer out of param_filter");
 }
 
 }  // namespace

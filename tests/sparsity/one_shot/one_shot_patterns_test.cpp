@@ -48,7 +48,7 @@ TEST(OneShotPatterns, PatternsAreKeptSparserWhereTheMethodCan) {
   }
   expect_throws<ConfigError>(
       [&] { prune(weight, gram, 50, OneShotMethod::SparseGpt, PatternShape::nm(2, 4)); },
-      "layer 'fc1': sparsegpt fills 2:4 as far as it goes, and cannot keep 50 positions");
+      "layer 'fc1': sparsegpt fills 2:4 greedily, and cannot keep 50 positions");
 }
 
 // A convolution's weight is that of a matrix whose columns are in another order: with a pattern tap

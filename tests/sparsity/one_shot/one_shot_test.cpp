@@ -231,17 +231,17 @@ TEST(OneShot, RefusesWhatCannotBe) {
     expect_throws<ConfigError>([&] { prune(weight, gram, keep, options); }, "layer 'fc1': " + why);
   };
   const OneShotOptions options = OneShotOptions::defaults(OneShotMethod::Admm);
-  refuses(options, 33, "33 positions cannot be kept of 32");
-  refuses(options, -1, "-1 positions cannot be kept of 32");
+  refuses(options, 33, "cannot keep 33 positions of 32");
+  refuses(options, -1, "cannot keep -1 positions of 32");
   OneShotOptions other = options;
   other.damping = -0.1;
-  refuses(other, 8, "damping is 0 or more");
+  refuses(other, 8, "damping must be at least 0");
   other = options;
   other.sparsity = 1.5;
-  refuses(other, 8, "sparsity is from 0 to 1");
+  refuses(other, 8, "sparsity must be in [0, 1]");
   other = options;
   other.rho = 0.0;
-  refuses(other, 8, "block, rounds and rho are above 0");
+  refuses(other, 8, "block, rounds and rho must be above 0");
   other = options;
   other.keep_of_parts = {1, 2};
   refuses(other, 8, "the counts of the parts are not keep together");
@@ -253,7 +253,7 @@ TEST(OneShot, RefusesWhatCannotBe) {
   other.granularity = OneShotGranularity::Layer;
   refuses(other, 9, "the counts of the parts are not those of blocks of columns");
   expect_throws<ConfigError>([&] { prune(weight, gram, 6, options, PatternShape::block(2, 2)); },
-                             "layer 'fc1': 6 positions to keep are no multiple of 4");
+                             "layer 'fc1': 6 positions to keep are not a multiple of 4");
   const MaskSelector grouped(ScoreGroups::rows(2), {}, weight.shape());
   expect_throws<ConfigError>(
       [&] {

@@ -103,7 +103,7 @@ TEST_F(GridSweep, AtOnceLosesLessThanRoundingWhatWasPruned) {
 
 TEST_F(GridSweep, RefusesOtherMethodsAndCounts) {
   options_.method = OneShotMethod::Wanda;
-  expect_throws<ConfigError>([&] { sweep(100); }, "brought to a grid by sparsegpt");
+  expect_throws<ConfigError>([&] { sweep(100); }, "only sparsegpt without least squares");
   options_.method = OneShotMethod::SparseGpt;
   options_.grid_scales.pop_back();
   expect_throws<ConfigError>([&] { sweep(100); }, "9 scales of a grid are not one for each of 10");

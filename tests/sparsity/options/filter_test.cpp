@@ -77,10 +77,10 @@ TEST(ParameterFilterTest, DefaultThatChoosesNothingSaysWhyOfEach) {
                                   parameter(Shape{2, 2}, "lm_head.weight"),
                                   parameter(Shape{2, 2}, "mine", WeightUse::Other), dense});
       },
-      "the default filter (weights of linear and convolution layers) chooses no "
-      "parameter that may be sparse; the model has: b (of shape [4]), lm_head.weight (its name "
-      "contains 'lm_head'), mine (no weight of a linear or convolution layer), fc1.weight (it "
-      "requires to be dense); a param_filter can name others");
+      "the default filter (weights of linear and convolution layers) chooses no parameter that may "
+      "be sparse; the model has: b (of shape [4]), lm_head.weight (its name contains 'lm_head'), "
+      "mine (no weight of a linear or convolution layer), fc1.weight (it must stay dense); a "
+      "param_filter can name others");
   expect_throws<ConfigError>([] { ParameterFilter().select({}); }, "the model has: none");
 }
 

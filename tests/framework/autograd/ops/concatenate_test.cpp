@@ -85,8 +85,10 @@ TEST(ConcatenateOp, RefusesWhatDoesNotFit) {
     expect_throws<ShapeError>([&] { concatenate(inputs, dimension); }, words);
   };
   refuses({}, 0, "concatenate: needs at least one input");
-  refuses({{2, 3}, {3, 3}}, 1, "concatenate: shapes [2, 3] and [3, 3] differ besides dimension 1");
-  refuses({{2, 3}, {2}}, 1, "concatenate: shapes [2, 3] and [2] differ besides dimension 1");
+  refuses({{2, 3}, {3, 3}}, 1,
+          "concatenate: shapes [2, 3] and [3, 3] differ in a dimension other than 1");
+  refuses({{2, 3}, {2}}, 1,
+          "concatenate: shapes [2, 3] and [2] differ in a dimension other than 1");
   refuses({{2, 3}}, 2, "concatenate: dimension 2 of shape [2, 3]");
   refuses({{2, 3}}, -3, "concatenate: dimension -3 of shape [2, 3]");
   refuses({{}}, 0, "concatenate: dimension 0 of shape []");

@@ -182,7 +182,7 @@ TEST(AttentionOp, RefusesWhatDoesNotFit) {
       [] {
         attention(Tensor::zeros({2, 3, 9}), {.heads = 3, .kv_heads = 2});
       },
-      "attention: heads must be at least 1 and kv_heads divide them, found 3 and 2");
+      "attention: heads must be at least 1 and a multiple of kv_heads, found 3 and 2");
   expect_throws<ShapeError>(
       [] {
         attention(Tensor::zeros({2, 3, 6}), {.key_mask = IndexTensor({2, 1}, {1, 1})});
@@ -228,7 +228,7 @@ TEST(RotaryOp, RefusesWhatDoesNotFit) {
       [] {
         rotary(Tensor::zeros({2, 3, 9}), {});
       },
-      "rotary: needs an even number of features in a head, found 3 of [2, 3, 9]");
+      "rotary: needs an even number of features per head, found 3 of [2, 3, 9]");
   expect_throws<ConfigError>(
       [] {
         rotary(Tensor::zeros({2, 3, 6}), {.base = 0.0});

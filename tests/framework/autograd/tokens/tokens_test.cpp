@@ -95,7 +95,7 @@ TEST(TokenOps, RefuseWhatDoesNotFit) {
         [&] {
           select_tokens(Tensor::zeros({2, 3, 4}), IndexTensor({2}, places));
         },
-        "of 6 tokens; they ascend");
+        "(6 tokens); places must ascend");
   }
   expect_throws<ShapeError>(
       [] {

@@ -82,7 +82,7 @@ TEST(BalancedDraws, LeaveOutLabelsThatDoNotCount) {
     EXPECT_NE(labels[static_cast<size_t>(i)], kIgnoredLabel);
   }
   const std::vector<int64_t> none(3, kIgnoredLabel);
-  expect_throws<DataError>([&] { balanced_draws(none, 7, 0); }, "no example whose label counts");
+  expect_throws<DataError>([&] { balanced_draws(none, 7, 0); }, "balanced has no example to draw");
 }
 
 TEST(EpochOrder, ShufflesBalancedDrawsAndSortsThemByLength) {

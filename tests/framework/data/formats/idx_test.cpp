@@ -105,7 +105,7 @@ TEST(Idx, RefusesADamagedGzipStream) {
   std::string text;
   for (int i = 0; i < 4000; ++i) text += static_cast<char>((i * i) % 251);
   const std::string good = read_file(write_gzip(folder / "good.gz", idx_labels(4000, text)));
-  const std::string advice = "fetch the file again";
+  const std::string advice = "download the file again";
 
   EXPECT_THAT(
       label_error(folder.write("cut.gz", good.substr(0, good.size() / 2))),
@@ -123,8 +123,8 @@ TEST(Idx, RefusesADamagedGzipStream) {
   EXPECT_THAT(label_error(folder.write("longer.gz", good + "x")),
               HasSubstr("there are bytes after the end of the gzip stream"));
   EXPECT_THAT(label_error(folder.write("two.gz", good + good)),
-              HasSubstr("two.gz: another gzip stream follows the first one, and one is read: "
-                        "unpack the file and pack it again"));
+              HasSubstr("two.gz: the file has more than one gzip stream; decompress it, and "
+                        "compress it again as one"));
 }
 
 TEST(Idx, RefusesAFileThatCannotBeRead) {

@@ -158,9 +158,9 @@ TEST_F(ImageFile, IsToldByItsContentNotItsName) {
 
 TEST_F(ImageFile, RefusesWhatIsNoImage) {
   EXPECT_EQ(error(""), folder_ / "image.bin" + ": the file is empty; expected an image");
-  EXPECT_EQ(error("hello"), folder_ / "image.bin" +
-                                ": no PNG, JPEG, WebP or GIF image: it begins with the bytes 68 65 "
-                                "6c 6c");
+  EXPECT_EQ(error("hello"),
+            folder_ / "image.bin" +
+                ": not a PNG, JPEG, WebP or GIF image: it begins with the bytes 68 65 6c 6c");
   EXPECT_THAT(error("BM......"), HasSubstr("42 4d 2e 2e, as BMP files do"));
   EXPECT_THAT(error("RIFF...."), HasSubstr("52 49 46 46"));
   EXPECT_THAT(error(std::string("II*\0....", 8)), HasSubstr("as TIFF files do"));
@@ -209,7 +209,7 @@ TEST_F(ImageFile, RefusesAFileTooLargeForAnImage) {
   const std::string path = folder_.write("image.bin", "\xff\xd8\xff");
   std::filesystem::resize_file(path, static_cast<uintmax_t>(kMaxImageBytes) + (1 << 20));
   EXPECT_THAT(message_of<DataError>([&] { read_image(path); }),
-              HasSubstr("image.bin: more than 256 MiB"));
+              HasSubstr("image.bin: larger than 256 MiB"));
 }
 
 // One file of each kind of coding.

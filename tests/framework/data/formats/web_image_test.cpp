@@ -98,7 +98,8 @@ TEST_F(WebImages, AreRefusedWithTheNameOfTheLibraryThatLacks) {
 #if !LACUNA_HAVE_GIF
   EXPECT_THAT(error("GIF89a"), HasSubstr("libgif-dev"));
 #endif
-  EXPECT_THAT(error("RIFFxxxxWAVE"), HasSubstr("no PNG, JPEG, WebP or GIF image: it begins with"));
+  EXPECT_THAT(error("RIFFxxxxWAVE"),
+              HasSubstr("not a PNG, JPEG, WebP or GIF image: it begins with"));
   EXPECT_FALSE(is_image("RIFFxxxxWAVE"));
   EXPECT_FALSE(is_image("GIF90a"));
 }

@@ -89,13 +89,13 @@ TEST(LabelledSparseFile, NamesTheLineOfAMistake) {
   EXPECT_EQ(of_line("1 2:1x"), "t.txt:2: expected a feature as id:value, found '2:1x'");
   EXPECT_EQ(of_line("1 2:nan"), "t.txt:2: the value of feature 2 is not a finite number");
   EXPECT_EQ(of_line("1 2:1e99"), "t.txt:2: expected a feature as id:value, found '2:1e99'");
-  EXPECT_EQ(of_line("1,1 2:1"), "t.txt:2: label 1 is there twice");
-  EXPECT_EQ(of_line("1 2:1 2:1"), "t.txt:2: feature 2 is there twice");
+  EXPECT_EQ(of_line("1,1 2:1"), "t.txt:2: label 1 appears twice");
+  EXPECT_EQ(of_line("1 2:1 2:1"), "t.txt:2: feature 2 appears twice");
   EXPECT_EQ(of_line(""), "t.txt:2: expected labels and features, found a blank line");
   EXPECT_EQ(sparse_error("2 6 4\n1 0:1\n"),
-            "t.txt: the first line promises 2 examples, and there are 1");
+            "t.txt: the first line declares 2 examples, but the file has 1");
   EXPECT_EQ(sparse_error("1 6 4\n1 0:1\n\n1 0:1\n"),
-            "t.txt:4: the first line promises 1 examples, and this is one more");
+            "t.txt:4: the first line declares 1 examples, but this is one more");
 }
 
 TEST(LabelledSparse, BatchesArePaddedToTheirLongestExample) {
@@ -112,7 +112,7 @@ TEST(LabelledSparse, BatchesArePaddedToTheirLongestExample) {
   EXPECT_EQ(data.gather(std::span(indices).first(1)).inputs.shape(), (Shape{1, 1}));
   const std::vector<int64_t> outside{3};
   EXPECT_THAT(message_of<StateError>([&] { data.gather(outside); }),
-              HasSubstr("example 3 was asked for of a dataset of 3 examples"));
+              HasSubstr("example 3 is out of range: the dataset has 3 examples"));
 }
 
 TEST(LabelledSparse, TheHashIsOfIdsLabelsAndValues) {
@@ -148,8 +148,8 @@ TEST(LabelledSparse, SplitsAreFilesOrNumbers) {
   EXPECT_EQ(numbers.test->size(), 1);
   EXPECT_EQ(numbers.validation->size(), 1);
   EXPECT_THAT(message_of<DataError>([&] { load(", test: " + folder / "other.txt"); }),
-              HasSubstr("other.txt:1: expected 6 features and 4 labels, as the training examples "
-                        "have, found 7 features and 4 labels"));
+              HasSubstr("other.txt:1: expected 6 features and 4 labels, as in the training "
+                        "examples, found 7 features and 4 labels"));
   EXPECT_THAT(message_of<ConfigError>([&] { load(", sampling: balanced"); }),
               HasSubstr("balanced is for examples that have one class each"));
 }

@@ -109,13 +109,13 @@ TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
 
 TEST(Csv, SaysThatTheFirstLineMayBeNames) {
   EXPECT_EQ(error_of("a,y\n1,0\n", {.header = CsvHeader::Absent}),
-            "t.csv:1:1: field '0': expected a number, found 'a'; a table of `header: false` has "
-            "no line of names: leave it out, or, in training, say header: true");
+            "t.csv:1:1: field '0': expected a number, found 'a'; a table with `header: false` has "
+            "no line of names: remove it, or, in training, set header: true");
 }
 
 TEST(Csv, SaysOfOtherFilesThatTheyAreNoTables) {
   EXPECT_EQ(error_of(std::string("\0\0\x08\x03\0\n1,0\n", 10)),
-            "t.csv: its first line holds zero bytes, which no table of text in UTF-8 has");
+            "t.csv: its first line contains zero bytes; expected a table of UTF-8 text");
 }
 
 TEST(Csv, CountsLinesWithinQuotes) {
@@ -128,10 +128,9 @@ TEST(Csv, RefusesAnotherNumberOfFields) {
   EXPECT_EQ(error_of("a,b,y\n1,2,0\n1,2\n"), "t.csv:3:1: expected 3 fields, found 2");
   EXPECT_EQ(error_of("a,b,y\n1,2,3,0\n"), "t.csv:2:1: expected 3 fields, found 4");
   EXPECT_EQ(error_of("a,y\n1,0\n\n2,1\n"), "t.csv:3:1: the line is empty; expected 2 fields");
-  EXPECT_EQ(
-      error_of("a,y\r1,0\r2,1\r"),
-      "t.csv: no examples after the header; its lines end in carriage returns alone, expected "
-      "line feeds");
+  EXPECT_EQ(error_of("a,y\r1,0\r2,1\r"),
+            "t.csv: no examples after the header; its lines end only in carriage returns; expected "
+            "line feeds");
 }
 
 TEST(Csv, RefusesLabelsThatAreNoClasses) {
@@ -145,8 +144,7 @@ TEST(Csv, RefusesLabelsThatAreNoClasses) {
 
 // What is a number and no label is a target, most likely.
 TEST(Csv, HintsAtRegressionWhereLabelsAreNumbers) {
-  const std::string hint =
-      "; where the answers are numbers and no classes, give data `task: regression`";
+  const std::string hint = "; if the targets are numbers, not classes, set data.task: regression";
   for (const std::string number : {"0.25", "-3", "1e7"}) {
     EXPECT_EQ(error_of("a,y\n1,0\n1," + number + "\n"),
               "t.csv:3:3: field 'y': expected a label, which is an integer from 0 to 1048575, "
@@ -263,7 +261,7 @@ TEST(LoadCsv, RefusesOptionsThatCannotBeMeant) {
     return message_of<ConfigError>([&] { load_csv(data, 0); });
   };
   EXPECT_THAT(message("delimiter", "ab"),
-              HasSubstr("delimiter: expected one character that cannot stand in a number"));
+              HasSubstr("delimiter: expected one character that cannot be part of a number"));
   EXPECT_THAT(message("delimiter", "."), HasSubstr("expected one character"));
   EXPECT_THAT(message("task", "clasification"),
               HasSubstr("task: expected classification or regression, found 'clasification'"));

@@ -104,7 +104,7 @@ TEST_F(ImageFolder, TakesTheSplitsFoldersOneByOne) {
   EXPECT_EQ(splits.validation->size(), 4);
   EXPECT_EQ(splits.test->size(), 4);
   data.set("dir", folder_.path());
-  EXPECT_THAT(config_error(data), HasSubstr("train_dir: does not go with dir"));
+  EXPECT_THAT(config_error(data), HasSubstr("train_dir: cannot be combined with dir"));
 }
 
 TEST_F(ImageFolder, PassesHiddenFilesOver) {
@@ -152,7 +152,7 @@ TEST_F(ImageFolder, SplitsOneFolderOfClasses) {
   EXPECT_NE(first_pixels(load_data(data, 8).test), first_pixels(splits.test));
   EXPECT_TRUE(has_training_files(data));
   add("stray.png", 1);
-  EXPECT_THAT(error(config()), HasSubstr("stray.png: a file in no class folder"));
+  EXPECT_THAT(error(config()), HasSubstr("stray.png: a file outside the class folders"));
   fs::remove(folder_ / "stray.png");
   add("test/cat/1.png", 1);  // it is a folder of splits now
   EXPECT_THAT(error(config()), HasSubstr("cat: expected the folders train, val and test"));
@@ -167,19 +167,19 @@ TEST_F(ImageFolder, RefusesFoldersThatCannotBe) {
   EXPECT_THAT(error(config()), HasSubstr("train: holds no folders of images, one for each class"));
   add("train/cat/a.png", 1);
   EXPECT_THAT(error(config()),
-              HasSubstr("train: holds one class alone, 'cat'; classification needs two"));
+              HasSubstr("train: holds only one class, 'cat'; classification needs two"));
   fs::create_directory(folder_ / "train/dog");
   EXPECT_THAT(error(config()), HasSubstr(folder_ / "train/dog" + ": this class has no images"));
   add("train/dog/more/a.png", 1);
   EXPECT_THAT(error(config()),
-              HasSubstr("train/dog/more: a folder in the folder of a class; expected images"));
+              HasSubstr("train/dog/more: a folder inside a class folder; expected images"));
   fs::remove_all(folder_ / "train/dog/more");
   fs::create_symlink("nowhere", folder_ / "train/dog/a.png");
   EXPECT_THAT(error(config()), HasSubstr("train/dog/a.png: neither a file nor a link to one"));
   fs::remove(folder_ / "train/dog/a.png");
   add("train/dog/a.png", 1);
   add("train/b.png", 1);
-  EXPECT_THAT(error(config()), HasSubstr("train/b.png: a file in no class folder"));
+  EXPECT_THAT(error(config()), HasSubstr("train/b.png: a file outside the class folders"));
   fs::remove(folder_ / "train/b.png");
   add("test/dogs/a.png", 1);
   EXPECT_THAT(error(config()), HasSubstr("test/dogs: the training images have no class 'dogs'; did "
@@ -192,13 +192,14 @@ TEST_F(ImageFolder, RefusesFoldersThatCannotBe) {
 TEST_F(ImageFolder, RefusesAnImageBesideTheSplits) {
   add_split("train");
   add("stray.png", 1);
-  EXPECT_THAT(error(config()), HasSubstr("stray.png: an image in no class folder; "));
+  EXPECT_THAT(error(config()), HasSubstr("stray.png: an image outside the class folders; "));
 }
 
 TEST_F(ImageFolder, NamesTheFileThatIsNoImage) {
   add_split("train");
   folder_.write("train/cat/notes.txt", "cats");
-  EXPECT_THAT(error(config()), HasSubstr("train/cat/notes.txt: no PNG, JPEG, WebP or GIF image"));
+  EXPECT_THAT(error(config()),
+              HasSubstr("train/cat/notes.txt: not a PNG, JPEG, WebP or GIF image"));
   folder_.write("train/cat/notes.txt", "");
   EXPECT_THAT(error(config()), HasSubstr("train/cat/notes.txt: the file is empty"));
   folder_.write("train/cat/notes.txt", plain_png(4, 4, 1, 2, 3).substr(0, 60));
@@ -229,7 +230,7 @@ TEST_F(ImageFolder, ReadsSingleImages) {
   EXPECT_EQ(one.size(), 1);
   EXPECT_THAT(std::get<0>(one.inputs), ElementsAre(9, 8, 7));
   EXPECT_THAT(message_of<StateError>([&] { read_images(paths, {.channels = 2}); }),
-              HasSubstr("images cannot be brought to 2 channels of 0 x 0 pixels"));
+              HasSubstr("images cannot be converted to 2 channels of 0 x 0 pixels"));
 }
 
 }  // namespace

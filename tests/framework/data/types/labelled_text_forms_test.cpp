@@ -83,7 +83,7 @@ TEST_F(LabelledTextForms, ColumnsWithoutAHeaderAreNumbers) {
   set("label_column", 0);
   EXPECT_THAT(error(), HasSubstr("train.csv: no column 3; the first line has 3 columns"));
   set("text_column", -3);
-  EXPECT_THAT(error(), HasSubstr("one is given as the label and a sentence"));
+  EXPECT_THAT(error(), HasSubstr("one of 3 columns is given as the label and a sentence"));
   set("text_column", "text");
   EXPECT_THAT(config_error(), HasSubstr("text_column: expected the number of a column from 0"));
   set("header", true).set("text_column", 2);
@@ -114,7 +114,7 @@ TEST_F(LabelledTextForms, NamesOfNumbers) {
   set("train", folder_.write("train.txt", "1 a\n3 b\n"));
   EXPECT_THAT(error(), HasSubstr("train.txt:2: expected one of the classes"));
   set("class_names", Config::from_value(std::vector<std::string>{"1", "0"}));
-  EXPECT_THAT(config_error(), HasSubstr("class_names: '0' stands for two classes"));
+  EXPECT_THAT(config_error(), HasSubstr("class_names: '0' names two classes"));
   set("class_names", Config::from_value(std::vector<std::string>{"bad"}));
   EXPECT_THAT(config_error(), HasSubstr("classification needs two classes"));
 }

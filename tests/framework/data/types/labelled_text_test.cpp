@@ -67,7 +67,7 @@ TEST_F(LabelledTextFiles, PadToTheLongestOfABatch) {
   EXPECT_EQ(batch.named.size(), 2u);
   EXPECT_EQ(train->gather(std::vector<int64_t>{1}).named.at("input_ids").shape(), (Shape{1, 1}));
   EXPECT_THAT(message_of<StateError>([&] { train->gather(std::vector<int64_t>{3}); }),
-              HasSubstr("example 3 was asked for of a dataset of 3 examples"));
+              HasSubstr("example 3 is out of range: the dataset has 3 examples"));
 }
 
 TEST_F(LabelledTextFiles, PutClsBeforeTheWordsAndCutOffTheEnd) {
@@ -91,7 +91,7 @@ TEST_F(LabelledTextFiles, StandBetweenClsAndSepOfBert) {
   set("max_length", 2);
   EXPECT_THAT(config_error(), HasSubstr("max_length"));
   set("max_length", 9).set("vocab", folder_.write("few.txt", "[UNK]\n[CLS]\n[PAD]\n"));
-  EXPECT_THAT(error(), HasSubstr("few.txt: there is no token [SEP]"));
+  EXPECT_THAT(error(), HasSubstr("few.txt: the vocabulary has no token [SEP]"));
 }
 
 TEST_F(LabelledTextFiles, ReadOtherSplitsWithTheVocabularyOfTheFirst) {
@@ -182,15 +182,15 @@ TEST_F(LabelledTextFiles, TakeNamesWhereTheyCanBeMeantAlone) {
   EXPECT_THAT(with("train", own), HasSubstr("each of the 30 sentences has a class of its own"));
   set("train", folder_.write("train.csv", "text,label\na,1.0\nb,0\n"));
   EXPECT_EQ(load().train->num_classes(), 2);
-  EXPECT_THAT(with("test", "text,label\na,neg\n"),
-              HasSubstr("test.csv:2: expected a label that is an integer, as those of the training "
-                        "data are, found 'neg'"));
+  EXPECT_THAT(
+      with("test", "text,label\na,neg\n"),
+      HasSubstr("test.csv:2: expected an integer label, as in the training data, found 'neg'"));
   EXPECT_THAT(with("test", "text,label\na,0.5\n"), HasSubstr("found '0.5'"));
   data_.erase("text_column");
   data_.erase("label_column");
   data_.erase("test");
   EXPECT_THAT(with("train", "good film\nbad film\n"),
-              HasSubstr("found 'good'; the name of a class needs a tab behind it, or a CSV file "
+              HasSubstr("found 'good'; the name of a class needs a tab after it, or a CSV file "
                         "with data.text_column and data.label_column"));
 }
 
@@ -213,8 +213,8 @@ TEST_F(LabelledTextFiles, MakePairsOfTwoColumns) {
   EXPECT_THAT(load().columns, ElementsAre("q", "s"));
 
   set("tokenizer", "bytes").erase("cls");
-  EXPECT_THAT(config_error(), HasSubstr("two sentences need a [SEP] between them, which the "
-                                        "tokenizer 'bytes' has not; choose words or wordpiece"));
+  EXPECT_THAT(config_error(), HasSubstr("two sentences need a [SEP] between them, but the "
+                                        "tokenizer 'bytes' has none; choose words or wordpiece"));
   set("tokenizer", "words").set("max_length", 3);
   EXPECT_THAT(config_error(), HasSubstr("max_length: expected an integer of at least 4"));
   set("max_length", 9)
@@ -240,7 +240,7 @@ TEST_F(LabelledTextFiles, AreTheSameStreamedFromTheirFile) {
       EXPECT_EQ(values(found.named.at(name)), values(tensor)) << name;
     }
     EXPECT_THAT(message_of<StateError>([&] { streamed->gather(std::vector<int64_t>{-1}); }),
-                HasSubstr("example -1 was asked for"));
+                HasSubstr("example -1 is out of range"));
   };
   expect_same();
   set("tokenizer", "characters");
@@ -258,7 +258,7 @@ TEST_F(LabelledTextFiles, StayPlainFilesWhereTheyAreStreamed) {
   EXPECT_FALSE(data_.required<bool>("streamed"));  // the default, written down
   set("streamed", true);
   set("train", folder_.write("train.txt.gz", "1 a\n0 b\n"));
-  EXPECT_THAT(error(), HasSubstr("train.txt.gz: a packed file cannot be read from where it lies"));
+  EXPECT_THAT(error(), HasSubstr("train.txt.gz: a compressed file cannot be streamed"));
   set("train", folder_.write("bad.txt", "0 a\n1 \xFF\n"));
   EXPECT_THAT(error(), HasSubstr("bad.txt:2: byte 0 (line 1): the byte 0xff"));
   set("train", folder_.write("none.txt", "\n"));
@@ -343,13 +343,13 @@ TEST(LabelledText, RefusesWhatItCannotHold) {
   text.add(std::vector<int64_t>{1}, 0);
   const EncodedPair pair{.ids = {1, 2}, .first = 1};
   EXPECT_THAT(message_of<StateError>([&] { text.add_pair(pair, 0); }),
-              HasSubstr("examples of one sentence stand beside one of two"));
+              HasSubstr("examples of one sentence cannot be mixed with examples of two"));
   LabelledText pairs(tokenizer_from_json(R"({"tokenizer": "bytes"})"), 2, 2);
   pairs.add_pair(pair, 0);
   EXPECT_THAT(message_of<StateError>([&] { pairs.add(std::vector<int64_t>{1}, 0); }),
-              HasSubstr("examples of two sentences stand beside one of one"));
+              HasSubstr("examples of two sentences cannot be mixed with examples of one"));
   EXPECT_THAT(message_of<StateError>([&] { pairs.add_pair({.ids = {1}, .first = 2}, 0); }),
-              HasSubstr("2 of 1 tokens cannot be of the first sentence"));
+              HasSubstr("2 of 1 tokens cannot belong to the first sentence"));
 }
 
 TEST(LabelledText, RealSentencesOfSst2) {

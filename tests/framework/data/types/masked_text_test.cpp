@@ -129,7 +129,7 @@ TEST(MaskedWindows, SayWhatDoesNotFit) {
               HasSubstr("room for a token, found 2"));
   EXPECT_THAT(
       message_of<StateError>([] { windows(9, {.context = 4}).gather(std::vector<int64_t>{6}); }),
-      HasSubstr("example 6 was asked for of a dataset of 6"));
+      HasSubstr("example 6 is out of range: the dataset has 6"));
 }
 
 // Sentences of different lengths: token i of example e is 10 + 20 e + i, padding 3.

@@ -67,7 +67,7 @@ TEST(Mnist, NamesAMissingFile) {
   write_small_mnist(folder);
   std::filesystem::remove(folder / "t10k-labels-idx1-ubyte.gz");
   EXPECT_THAT(error_in(folder),
-              HasSubstr(folder / "t10k-labels-idx1-ubyte" + ": no such file, nor one with .gz"));
+              HasSubstr(folder / "t10k-labels-idx1-ubyte" + ": no such file, with or without .gz"));
 }
 
 TEST(Mnist, RefusesCountsThatDiffer) {

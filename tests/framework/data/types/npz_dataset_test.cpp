@@ -174,7 +174,7 @@ TEST_F(NumpyData, GivesInputsToPredictFrom) {
               ElementsAre('b'));
   archive({{"a", npy("|u1", {1, 1}, "a")}, {"b", npy("|u1", {1, 1}, "b")}});
   EXPECT_THAT(message_of<DataError>([&] { read_numpy_inputs(folder_ / "d.npz", none, Shape{1}); }),
-              HasSubstr("it holds the arrays a, b, and none is called inputs"));
+              HasSubstr("none of its arrays (a, b) is called inputs"));
   EXPECT_THAT(std::get<0>(read_numpy_inputs(folder_ / "d.npz", Config::map({{"train_inputs", "a"}}),
                                             Shape{1})
                               .inputs),

@@ -114,7 +114,7 @@ TEST(Synthetic, RefusesOptionsAndIndicesOutOfRange) {
   EXPECT_EQ(message_of<StateError>([&] {
               data.gather(std::vector<int64_t>{0, 5});
             }),
-            "example 5 was asked for of a dataset of 5 examples");
+            "example 5 is out of range: the dataset has 5 examples");
 }
 
 void know_datasets() {

@@ -159,7 +159,7 @@ TEST_F(LongText, AreCutByGivenVocabularies) {
   set("tokenizer", "wordpiece").set("vocab", folder_.write("v.txt", "[UNK]\naab\na\n##a\n"));
   EXPECT_THAT(inputs(load().train->gather(std::vector<int64_t>{0})), ElementsAre(1, 1, 2));
   set("vocab", folder_.write("v.txt", "[UNK]\na\na\n"));
-  EXPECT_THAT(error(), HasSubstr("v.txt: line 3: the token 'a' is there already, at line 2"));
+  EXPECT_THAT(error(), HasSubstr("v.txt: line 3: the token 'a' is already there, at line 2"));
 }
 
 TEST_F(LongText, RefuseWhatLeavesNoWindow) {
@@ -186,17 +186,19 @@ TEST_F(LongText, RefuseTextThatIsNone) {
   set("tokenizer", "bytes");
   EXPECT_THAT(error(), HasSubstr("empty: the file is empty"));
   set("tokenizer", "characters").set("path", folder_.write("one", "aaaaaa"));
-  EXPECT_THAT(error(), HasSubstr("one: the text has one token alone, 'a'"));
+  EXPECT_THAT(error(), HasSubstr("one: the text has only one token, 'a'"));
   set("path", folder_ / "none");
   EXPECT_THAT(error(), HasSubstr("none: cannot be opened"));
 }
 
 TEST_F(LongText, AreNeitherNormalizedNorAugmented) {
   set("normalize", "none");
-  EXPECT_THAT(config_error(), HasSubstr("normalize: the inputs are tokens"));
+  EXPECT_THAT(config_error(),
+              HasSubstr("normalize: this key does not apply to inputs that are tokens"));
   data_.erase("normalize");
   set("augment", Config::map({{"flip", true}}));
-  EXPECT_THAT(config_error(), HasSubstr("augment: the inputs are tokens"));
+  EXPECT_THAT(config_error(),
+              HasSubstr("augment: this key does not apply to inputs that are tokens"));
 }
 
 TEST_F(LongText, KeepTheirVocabularyUnderALimit) {
@@ -247,7 +249,7 @@ TEST_F(TokenFiles, HoldOutTheEndWhereNoFileIs) {
   EXPECT_THAT(inputs(splits.validation->gather(std::vector<int64_t>{0})),
               ElementsAre(360, 361, 362, 363));
   folder_.write("val.bin", counted_tokens(10));
-  EXPECT_THAT(config_error(), HasSubstr("val.bin' is there; leave this key out"));
+  EXPECT_THAT(config_error(), HasSubstr("val.bin' exists; leave this key out"));
 }
 
 TEST_F(TokenFiles, AreHeldAgainstTheVocabularyWhenTheyAreRead) {

@@ -102,7 +102,7 @@ TEST(TokenWindows, RefuseWhatCannotBe) {
               HasSubstr("a part of the sequence of 3 tokens, found [2, 1)"));
   EXPECT_THAT(
       message_of<StateError>([] { windows(6, {.context = 3}).gather(std::vector<int64_t>{3}); }),
-      HasSubstr("example 3 was asked for of a dataset of 3 examples"));
+      HasSubstr("example 3 is out of range: the dataset has 3 examples"));
 }
 
 }  // namespace

@@ -202,7 +202,7 @@ TEST(Hdf5File, SaysWhyADatasetCannotBeRead) {
   const Hdf5File file = Hdf5File::open(folder / "a.h5");
   const auto data_error = [](auto call) { return message_of<DataError>(call); };
   EXPECT_EQ(data_error([&] { file.read_floats("nothing/here"); }),
-            folder / "a.h5" + ": nothing/here: there is nothing of that name");
+            folder / "a.h5" + ": nothing/here: there is no object of that name");
   EXPECT_THAT(data_error([&] { file.read_floats("model"); }),
               HasSubstr("model: expected a dataset, found a group"));
   EXPECT_THAT(data_error([&] { file.children("text"); }),

@@ -78,7 +78,7 @@ TEST(FolderReplacement, IsThereWholeOrNotAtAll) {
   FolderReplacement onto_file(folder / "file");
   EXPECT_THAT(message_of([&] { onto_file.commit(); }), HasSubstr("file"));
   EXPECT_EQ(content(folder / "file"), "mine");
-  EXPECT_THAT(message_of([] { FolderReplacement("/"); }), HasSubstr("names no new folder"));
+  EXPECT_THAT(message_of([] { FolderReplacement("/"); }), HasSubstr("does not name a new folder"));
 }
 
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
@@ -107,7 +107,7 @@ TEST(WriteFileAtomically, SaysWhyItCannotWrite) {
   EXPECT_THAT(message_of([&] { write_file_atomically(folder / "none/a", "x"); }),
               HasSubstr("No such file or directory"));
   EXPECT_THAT(message_of([&] { write_file_atomically(folder.path() + "/", "x"); }),
-              HasSubstr("it names no file"));
+              HasSubstr("it does not name a file"));
   std::filesystem::create_directory(folder / "inner");
   EXPECT_EQ(message_of([&] { write_file_atomically(folder / "inner", "x"); }),
             "cannot write '" + folder / "inner" + "': Is a directory");

@@ -103,16 +103,16 @@ TEST_F(Hdf5Elsewhere, ReadsAnotherFileOnlyWhereLinksAreFollowed) {
   close();
   const Hdf5File shut = Hdf5File::open(path_);
   for (const char* name : {"linked", "group/x", "soft"}) {
-    EXPECT_THAT(
-        message([&] { shut.read_floats(name); }),
-        HasSubstr(std::string(name) + ": it is reached by an external link, to another file, "
-                                      "and this file alone may be read"));
+    EXPECT_THAT(message([&] { shut.read_floats(name); }),
+                HasSubstr(std::string(name) + ": it is reached by an external link, to another "
+                                              "file, and only this file may be read"));
   }
-  EXPECT_THAT(message([&] { shut.datasets(); }), HasSubstr("it is a link to something elsewhere"));
+  EXPECT_THAT(message([&] { shut.datasets(); }),
+              HasSubstr("it is a link to an object outside this file"));
   // What may be asked for is said where it can be: of data, and not of a checkpoint.
   EXPECT_THAT(message([&] { shut.read_floats("linked"); }), Not(HasSubstr("follow_links")));
   EXPECT_THAT(message([&] { Hdf5File::open(path_, Hdf5Links::NotAskedFor).read_floats("linked"); }),
-              HasSubstr("or, for data that you trust, say data.follow_links: true"));
+              HasSubstr("or, for data that you trust, set data.follow_links: true"));
   const Hdf5File open = Hdf5File::open(path_, Hdf5Links::Followed);
   EXPECT_THAT(open.read_floats("linked").to_vector(), ElementsAre(1.0f, 2.0f));
   EXPECT_THAT(open.read_floats("soft").to_vector(), ElementsAre(1.0f, 2.0f));
@@ -139,9 +139,10 @@ TEST_F(Hdf5Elsewhere, ReadsExternalStorageOnlyWhereLinksAreFollowed) {
   add(file_, "/x", properties);
   H5Pclose(properties);
   close();
-  EXPECT_THAT(message([&] { Hdf5File::open(path_).read_floats("x"); }),
-              HasSubstr("x: its values are in another file (external storage), and this file alone "
-                        "may be read"));
+  EXPECT_THAT(
+      message([&] { Hdf5File::open(path_).read_floats("x"); }),
+      HasSubstr(
+          "x: its values are in another file (external storage), and only this file may be read"));
   EXPECT_THAT(Hdf5File::open(path_, Hdf5Links::Followed).read_floats("x").to_vector(),
               ElementsAre(1.0f, 2.0f));
 }
@@ -159,7 +160,7 @@ TEST_F(Hdf5Elsewhere, ReadsVirtualDatasetsOnlyWhereLinksAreFollowed) {
   H5Pclose(properties);
   close();
   EXPECT_THAT(message([&] { Hdf5File::open(path_).read_floats("x"); }),
-              HasSubstr("x: it is a virtual dataset, whose values are those of other files"));
+              HasSubstr("x: it is a virtual dataset, whose values are in other files"));
   EXPECT_THAT(Hdf5File::open(path_, Hdf5Links::Followed).read_floats("x").to_vector(),
               ElementsAre(1.0f, 2.0f));
 }
@@ -187,7 +188,7 @@ TEST_F(Hdf5Elsewhere, RefusesSealedCheckpointsOfThatKind) {
   EXPECT_THAT(changed([&](hid_t file) {
                 H5Lcreate_external(path_.c_str(), "/x", file, "/model/x", H5P_DEFAULT, H5P_DEFAULT);
               }),
-              HasSubstr("model/x: it is a link to something elsewhere"));
+              HasSubstr("model/x: it is a link to an object outside this file"));
   EXPECT_THAT(changed([&](hid_t file) {
                 const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
                 H5Pset_external(properties, (folder_ / "bytes").c_str(), 0, 8);
@@ -195,13 +196,15 @@ TEST_F(Hdf5Elsewhere, RefusesSealedCheckpointsOfThatKind) {
                 H5Pclose(properties);
               }),
               HasSubstr("model/x: its values are in another file"));
-  EXPECT_THAT(changed([](hid_t file) {
-                const hid_t attribute = H5Aopen(file, "format_version", H5P_DEFAULT);
-                const int64_t version = 99;
-                H5Awrite(attribute, H5T_NATIVE_INT64, &version);
-                H5Aclose(attribute);
-              }),
-              HasSubstr("its attribute 'format_version' is 99, and this lacuna reads from 1 to 2"));
+  EXPECT_THAT(
+      changed([](hid_t file) {
+        const hid_t attribute = H5Aopen(file, "format_version", H5P_DEFAULT);
+        const int64_t version = 99;
+        H5Awrite(attribute, H5T_NATIVE_INT64, &version);
+        H5Aclose(attribute);
+      }),
+      HasSubstr(
+          "its attribute 'format_version' is 99, but this version of lacuna reads from 1 to 2"));
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST_F(Hdf5ForeignFile, WhatNoTensorCanHoldIsRefused) {
   EXPECT_THAT(message_of([&] { file.shape("nine"); }), HasSubstr("at most 8 dimensions, found 9"));
   EXPECT_FALSE(file.exists("dangling"));
   EXPECT_THAT(message_of([&] { file.read_floats("dangling"); }),
-              HasSubstr("dangling: there is nothing of that name"));
+              HasSubstr("dangling: there is no object of that name"));
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which takes such a request for a mistake, and aborts

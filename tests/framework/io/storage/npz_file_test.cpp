@@ -72,7 +72,7 @@ TEST_F(NpzFile, TypesAreConvertedByRule) {
   expect_throws<DataError>([&] { beyond->read(0); },
                            "the tensor 'one.weight' in '" + beyond->path() +
                                "' has the value -1e+40 (its element 1, in row-major order), which "
-                               "is finite, but beyond the range of float32");
+                               "is beyond the range of float32");
   const auto infinite =
       npy(npy_bytes("<f8", "(1,)", raw_bytes<double>({std::numeric_limits<double>::infinity()})));
   EXPECT_EQ(infinite->read(0).item(), std::numeric_limits<float>::infinity());
@@ -125,7 +125,7 @@ TEST_F(NpzFile, MasksAreOfAnyTypeAndOfZerosAndOnesAlone) {
         << descr;
   }
   const auto bad = npy(npy_bytes("|u1", "(3,)", std::string("\1\2\0", 3)));
-  expect_throws<DataError>([&] { bad->read_mask(0); }, "another value than 0 and 1 (its element 1");
+  expect_throws<DataError>([&] { bad->read_mask(0); }, "a value other than 0 and 1 (its element 1");
 }
 
 TEST_F(NpzFile, HeadersAreReadStrictly) {
@@ -141,21 +141,22 @@ TEST_F(NpzFile, HeadersAreReadStrictly) {
               "a key 'more'");
   npy_refused(with("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
               "records of several fields");
-  npy_refused(with(npy_text("<f4", "(1)")), "a comma behind the only size");
+  npy_refused(with(npy_text("<f4", "(1)")), "a comma after the only size");
   npy_refused(with(npy_text("<f4", "(-1,)")), "a whole number from 0 on");
   npy_refused(with(npy_text("<f4", "(1 1,)")), "a comma between sizes");
   npy_refused(with(npy_text("<f4", "(1,)", "0")), "True or False");
-  npy_refused(with(npy_text("<f4", "(1,)") + " + evil()"), "nothing behind the dictionary");
+  npy_refused(with(npy_text("<f4", "(1,)") + " + evil()"), "nothing after the dictionary");
   npy_refused(with("__import__('os')"), "expected '{' at character 0");
   npy_refused(with(npy_text("<f4", "(4611686018427387904, 4)")), "too many elements");
-  npy_refused(with(npy_text("<f4", "(2305843009213693952,)")), "more bytes than can be counted");
+  npy_refused(with(npy_text("<f4", "(2305843009213693952,)")),
+              "its shape [2305843009213693952] is too large");
   npy_refused(with(npy_text("<f4", "(1,1,1,1,1,1,1,1,1)")), "more than 8 sizes");
-  npy_refused(with(npy_text("<c7", "(1,)")), "its type '<c7' is not known");
-  npy_refused(with(npy_text("<U99999999", "(1,)")), "is not known");
+  npy_refused(with(npy_text("<c7", "(1,)")), "its type '<c7' is unknown");
+  npy_refused(with(npy_text("<U99999999", "(1,)")), "is unknown");
   npy_refused(with(npy_text("<U16777216", "(1152921504606846975,)")),
-              "more bytes than can be counted");
+              "its shape [1152921504606846975] is too large");
   npy_refused(with(npy_text("<c8", "(1,)")), "takes 8 bytes, and it has 4");
-  npy_refused(with(npy_text("=f4", "(1,)")), "its type '=f4' is not known");
+  npy_refused(with(npy_text("=f4", "(1,)")), "its type '=f4' is unknown");
   npy_refused(with(npy_text("|O", "(1,)")), "Python objects (a pickle), which is never loaded");
   npy_refused(npy_file(npy_text("<f4", "(1,)"), data, 4), "version 4.0");
   npy_refused(with(npy_text("<f4", "(2,)")), "takes 8 bytes, and it has 4");
@@ -166,7 +167,7 @@ TEST_F(NpzFile, HeadersAreReadStrictly) {
 
 TEST_F(NpzFile, ArchivesThatLieAreRefused) {
   refused({{.name = "a.npy", .bytes = good_}, {.name = "a.npy", .bytes = good_}},
-          "'a.npy' is in it twice");
+          "'a.npy' appears twice in it");
   refused({{.name = "a.npy", .bytes = good_, .local_name = "b.npy"}}, "differ in its name");
   refused({{.name = "a.npy", .bytes = good_, .more_bytes = 4}}, "is cut off");
   refused({{.name = "a.npy", .bytes = good_, .deflate = true, .more_bytes = 4}},
@@ -174,15 +175,15 @@ TEST_F(NpzFile, ArchivesThatLieAreRefused) {
   refused({{.name = "a.npy", .bytes = good_, .deflate = true, .more_in_directory = 4}},
           "differ in its size");
   refused({{.name = "a.npy", .bytes = good_, .flags = 1}}, "is encrypted");
-  refused({{.name = "a.npy", .bytes = good_, .method = 12}}, "packed by method 12");
+  refused({{.name = "a.npy", .bytes = good_, .method = 12}}, "compressed by method 12");
   refused({{.name = "a.npy", .bytes = good_, .method = 8}}, "is damaged");
   refused({{.name = "a.npy", .bytes = good_}, {.name = "b.npy", .bytes = good_, .offset = 0}},
           "differ in its name");
   refused({{.name = "readme.txt", .bytes = good_}},
-          "'readme.txt' in it is no array (NAME.npy); fetch or write it again");
+          "'readme.txt' in it is not an array (NAME.npy); download or write it again");
   refused({{.name = "archive/data.pkl", .bytes = good_}},
-          "arrays.npz' cannot be used: 'archive/data.pkl' in it is no array; this is a file of "
-          "PyTorch's");
+          "arrays.npz' cannot be used: 'archive/data.pkl' in it is not an array: this is a PyTorch "
+          "file");
   refused({{.name = "a.npy", .bytes = ""}}, "fewer than a header");
 }
 
@@ -203,7 +204,7 @@ TEST_F(NpzFile, MembersThatOverlapAreRefused) {
 
 TEST_F(NpzFile, BombsAreRefusedBeforeTheyAreUnpacked) {
   ZipTestMember bomb{.name = "a.npy", .bytes = good_, .deflate = true, .more_bytes = 3'000'000'000};
-  refused({bomb}, "which no deflated file does");
+  refused({bomb}, "more than deflate can");
   // One that is packed well, and says so: nothing is unpacked until it is asked for.
   const std::string zeros = npy_bytes("<f4", "(1000000,)", std::string(4'000'000, '\0'));
   const auto file = open({{.name = "a.npy", .bytes = zeros, .deflate = true}});
@@ -254,7 +255,7 @@ TEST_F(NpzFile, RefusesToWriteNonsense) {
       [&] {
         write_npz(path, {{"a", Tensor::scalar(1)}, {"a", Tensor::scalar(1)}});
       },
-      "'a' is there twice");
+      "'a' appears twice");
   expect_throws<StateError>([&] { write_npz(path, {{"a", Tensor()}}); }, "'a' is undefined");
   expect_throws<StateError>(
       [&] {

@@ -28,7 +28,7 @@ class Safetensors : public testing::Test {
     const std::string path = folder_.write("bad.safetensors", bytes);
     SCOPED_TRACE(words);
     expect_throws<DataError>([&] { SafetensorsFile file(path); },
-                             "'" + path + "' is no safetensors file, or damaged: " + words);
+                             "'" + path + "' is not a valid safetensors file: " + words);
   }
   void refused_header(const std::string& header, const std::string& words, size_t data = 0) {
     refused(safetensors_bytes(header, std::string(data, '\0')), words);
@@ -63,7 +63,7 @@ TEST_F(Safetensors, ReadsWhatIsWritten) {
   EXPECT_THAT(file.read(file.tensor("none")).to_vector(), IsEmpty());
   EXPECT_EQ(file.metadata().at("made by"), "ä");
   expect_throws<DataError>([&] { file.tensor("b.wait"); },
-                           "holds no tensor 'b.wait'; did you mean 'b.weight'?");
+                           "has no tensor 'b.wait'; did you mean 'b.weight'?");
 }
 
 TEST_F(Safetensors, ReadsAFileOfTheFormatsOwnLibrary) {
@@ -173,7 +173,7 @@ TEST_F(Safetensors, RefusesLengthsThatCannotBe) {
   refused("", "it has 0 bytes, fewer than 8");
   refused("1234567", "it has 7 bytes, fewer than 8");
   refused(raw_bytes<uint64_t>({100'000'001}),
-          "its header would have 100000001 bytes, and the most there can be are 100000000");
+          "its header would have 100000001 bytes; the limit is 100000000");
   refused(raw_bytes<uint64_t>({~uint64_t{0}}), "its header would have 18446744073709551615 bytes");
   refused(raw_bytes<uint64_t>({3}) + "{}",
           "it is cut off: expected a header of 3 bytes, found 10 bytes in all");
@@ -205,9 +205,8 @@ TEST_F(Safetensors, RefusesJsonThatIsNotTheFormats) {
   refused_header("{\"a\":{}}", "the tensor 'a' has no 'dtype'");
   refused_header("{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}",
                  "the tensor 'a' has no 'data_offsets'");
-  refused_header(
-      "{\"a\":{\"strides\":[]}}",
-      "the tensor 'a' has a key 'strides'; expected dtype, shape and data_offsets alone");
+  refused_header("{\"a\":{\"strides\":[]}}",
+                 "the tensor 'a' has a key 'strides'; expected only dtype, shape and data_offsets");
   refused_header("{\"a\":{\"dtype\":32}}",
                  "the dtype of the tensor 'a': expected text, found the number 32");
   refused_header("{\"a\":{\"dtype\":[\"F32\"]}}",
@@ -236,9 +235,10 @@ TEST_F(Safetensors, RefusesJsonThatIsNotTheFormats) {
 
 TEST_F(Safetensors, RefusesWhatIsThereTwice) {
   const std::string x = safetensors_entry("x", "U8", "[0]", "[0,0]");
-  refused_header("{" + x + "," + x + "}", "'x' is there twice");
-  refused_header("{\"__metadata__\":{},\"__metadata__\":{}}", "'__metadata__' is there twice");
-  refused_header("{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}", "'a' is twice in __metadata__");
+  refused_header("{" + x + "," + x + "}", "'x' appears twice");
+  refused_header("{\"__metadata__\":{},\"__metadata__\":{}}", "'__metadata__' appears twice");
+  refused_header("{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}",
+                 "'a' appears twice in __metadata__");
   refused_header("{\"x\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", "the tensor 'x' has 'dtype' twice");
 }
 
@@ -256,18 +256,18 @@ TEST_F(Safetensors, RefusesSizesThatDoNotFit) {
   refused_tensor("F32", "[2,0]", "[0,4]", 4, "the tensor 'x' (F32 [2, 0]) has 4 bytes; expected 0");
   refused_tensor("I8", "[]", "[0,0]", 0, "the tensor 'x' (I8 []) has 0 bytes; expected 1");
   refused_tensor("F4", "[3]", "[0,2]", 2,
-                 "the tensor 'x' (F4 [3]) has 12 bits, which are no whole bytes");
+                 "the tensor 'x' (F4 [3]) has 12 bits, which is not a whole number of bytes");
   refused_tensor("F33", "[1]", "[0,4]", 4,
                  "the tensor 'x' has the unknown dtype 'F33'; did you mean 'F32'?");
   refused_tensor("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]", 4,
-                 "the tensor 'x' has more than 8 dimensions, the most there are");
+                 "the tensor 'x' has more than 8 dimensions, the limit");
 }
 
 TEST_F(Safetensors, RefusesProductsThatOverflow) {
   refused_tensor("F32", "[2,18446744073709551614]", "[0,16]", 16,
-                 "the tensor 'x' of shape [2, 18446744073709551614] has more bits than can be");
+                 "the tensor 'x' of shape [2, 18446744073709551614] is too large");
   refused_tensor("F32", "[4611686018427387904]", "[0,0]", 0,
-                 "the tensor 'x' of shape [4611686018427387904] has more bits than can be counted");
+                 "the tensor 'x' of shape [4611686018427387904] is too large");
   refused_tensor("F32", "[0,18446744073709551615]", "[0,0]", 0,
                  "the tensor 'x' of shape [0, 18446744073709551615] has a size beyond 63 bits");
   refused_tensor("F32", "[4611686018427387904,2,0]", "[0,0]", 0,
@@ -291,11 +291,10 @@ TEST_F(Safetensors, RefusesHolesOverlapsAndWhatIsLeftOver) {
   refused_header("{" + safetensors_entry("x", "U8", "[0]", "[2,0]") + "}",
                  "the tensor 'x' lies at bytes 2 to 0 of the data", 2);
   refused_header(two("[0,2]", "[2,4]"),
-                 "the last tensor ends at byte 4 of the data, of which there are 5", 5);
-  refused_header("{}", "the last tensor ends at byte 0 of the data, of which there are 1", 1);
+                 "the last tensor ends at byte 4 of the data, which has 5 bytes", 5);
+  refused_header("{}", "the last tensor ends at byte 0 of the data, which has 1 bytes", 1);
   refused_header(two("[0,2]", "[2,4]"),
-                 "it is cut off: the tensor 'b' ends at byte 4 of the data, of which there are 3",
-                 3);
+                 "it is cut off: the tensor 'b' ends at byte 4 of the data, which has 3 bytes", 3);
 }
 
 TEST_F(Safetensors, SaysWhenAFileHasBecomeShorter) {
@@ -306,7 +305,7 @@ TEST_F(Safetensors, SaysWhenAFileHasBecomeShorter) {
   for (const char* name : {"x", "y"}) {
     expect_throws<DataError>([&] { file.read(file.tensor(name)); },
                              std::string("cannot read the tensor '") + name + "' in '" +
-                                 file.path() + "': it has become shorter");
+                                 file.path() + "': it became shorter while it was read");
   }
 }
 
@@ -318,7 +317,7 @@ TEST_F(Safetensors, SaysWhatItCannotWrite) {
     expect_throws<StateError>([&] { write_safetensors(path, tensors); },
                               "cannot write '" + path + "': " + words);
   };
-  refuse({{"x", one}, {"x", one}}, "'x' is there twice");
+  refuse({{"x", one}, {"x", one}}, "'x' appears twice");
   refuse({{"__metadata__", one}}, "no tensor can be named '__metadata__'");
   refuse({{"x", Tensor()}}, "the tensor 'x' is undefined");
   refuse({{"\xff", one}}, "the name '\xff' is not UTF-8");

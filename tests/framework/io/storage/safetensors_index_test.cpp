@@ -71,19 +71,19 @@ TEST_F(ShardedModel, AgreesWithItsIndex) {
                     bias = R"("fc1.bias": "model-00001-of-00002.safetensors")",
                     second = R"("fc2.weight": "model-00002-of-00002.safetensors")";
   refused(first + "," + second,
-          "the tensor 'fc1.bias' is in 'model-00001-of-00002.safetensors', and the index has it "
+          "the tensor 'fc1.bias' is in 'model-00001-of-00002.safetensors', but the index lists it "
           "nowhere");
   refused(first + "," + bias + R"(, "fc2.weight": "model-00001-of-00002.safetensors")",
           "the tensor 'fc2.weight' is not in 'model-00001-of-00002.safetensors'");
   refused(first + "," + second + R"(, "fc1.bias": "model-00002-of-00002.safetensors")",
-          "the tensor 'fc1.bias' is in 'model-00001-of-00002.safetensors', and the index has it in "
-          "'model-00002-of-00002.safetensors'");
+          "the tensor 'fc1.bias' is in 'model-00001-of-00002.safetensors', but the index lists it "
+          "in 'model-00002-of-00002.safetensors'");
   write_safetensors(folder_ / "model-00002-of-00002.safetensors",
                     {{"fc1.bias", Tensor::from({1}, std::vector<float>{3})},
                      {"fc2.weight", Tensor::from({2, 1}, std::vector<float>{4, 5})}});
   refused(first + "," + bias + "," + second,
-          "the tensor 'fc1.bias' is in 'model-00002-of-00002.safetensors', and the index has it "
-          "nowhere, or in two files; fetch or write it again, with all its files");
+          "the tensor 'fc1.bias' is in 'model-00002-of-00002.safetensors', but the index lists it "
+          "nowhere, or in two files; download or write it again, with all its files");
 }
 
 // What would lead out of the folder, or be no name of a file.
@@ -115,9 +115,9 @@ TEST(SafetensorsIndex, SaysWhatIsWrong) {
   refused(R"({"weight_map": null})", "'weight_map': expected an object, found null");
   refused(R"({"weight_map": {"w": 1}})", "the tensor 'w': expected the name of its file");
   refused(R"({"weight_map": {"w": {"a": "b"}}})", "the tensor 'w': expected the name of its file");
-  refused(R"({"weight_map": {}, "weight_map": {}})", "'weight_map' is there twice");
+  refused(R"({"weight_map": {}, "weight_map": {}})", "'weight_map' appears twice");
   refused(R"({"weight_map": {"w": "a.safetensors", "w": "b.safetensors"}})",
-          "the tensor 'w' is there twice");
+          "the tensor 'w' appears twice");
 }
 
 // Neither time nor memory is lost on depth.

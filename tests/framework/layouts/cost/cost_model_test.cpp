@@ -62,7 +62,7 @@ const auto* const cache = testing::AddGlobalTestEnvironment(new Cache);
 TEST(CostModel, TakesWhatWasMeasuredBefore) {
   const LayoutChoice half = compare_layouts(Shape{40, 48}, 960, 32);
   EXPECT_EQ(half.layout, &csr_layout());
-  EXPECT_EQ(half.reason, "csr: csr 0.5 ms a step, masked 1.5 ms (measured before)");
+  EXPECT_EQ(half.reason, "csr: csr 0.5 ms per step, masked 1.5 ms (measured before)");
   EXPECT_EQ(compare_layouts(Shape{40, 48}, 480, 32).layout, &masked_layout());
 }
 

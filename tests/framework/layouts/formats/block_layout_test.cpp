@@ -209,8 +209,10 @@ TEST(BlockLayout, RefusesWhatIsNotWholeTiles) {
   expect_throws<ShapeError>(make(nm, Shape{2, 6}, {}), "6 columns are not divisible by 4");
   expect_throws<ShapeError>(make(block, Shape{4, 8}, {0, 1, 2}), "a part of the tile at column 0");
   expect_throws<ShapeError>(make(block, Shape{4, 8}, {1, 2, 3, 4}), "a part of the tile");
-  expect_throws<ShapeError>(make(block, Shape{4, 8}, {0, 1, 2, 3}), "row 1 has other positions");
-  expect_throws<ShapeError>(make(nm, Shape{2, 8}, {1, 10}), "row 1 has other positions than row 0");
+  expect_throws<ShapeError>(make(block, Shape{4, 8}, {0, 1, 2, 3}),
+                            "row 1 must have the positions");
+  expect_throws<ShapeError>(make(nm, Shape{2, 8}, {1, 10}),
+                            "row 1 must have the positions of row 0");
   expect_throws<ShapeError>(make(nm, Shape{2, 8}, {4, 7, 12, 15}),
                             "more than 1 positions in the 4 columns from 4 on");
 }

@@ -178,7 +178,7 @@ TEST(NmLayoutErrors, NameWhatDoesNotFit) {
       [] {
         make(PatternShape::nm(2, 4), {2, 8}, {0, 1, 12, 13, 15});
       },
-      "row 1 has 3 nonzeros in group 1 (columns 4 to 7), there may be 2");
+      "row 1 has 3 nonzeros in group 1 (columns 4 to 7); at most 2 are allowed");
   expect_throws<ShapeError>(
       [] {
         make(PatternShape::nm(1, 4), {1, 8}, {4, 5, 6, 7});

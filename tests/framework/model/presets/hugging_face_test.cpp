@@ -101,7 +101,7 @@ TEST_F(FromHuggingFace, LlamasRotaryParametersMayStandApart) {
   folder_.write("config.json",
                 R"({"model_type": "llama", "rope_parameters": {"rope_type": "yarn"}})");
   expect_throws<ConfigError>([&] { expand_preset(read()); },
-                             "only rotary positions of the default type are computed here");
+                             "only rotary positions of the default type are supported");
 }
 
 TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {
@@ -112,7 +112,7 @@ TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {
   folder_.write("config.json", "[1]");
   refused("", "config.json:1:1: expected a JSON object");
   folder_.write("config.json", "{\"vocab_size\": 2}");
-  refused("", "model_type is missing");
+  refused("", "model_type, the model's family, is missing");
   folder_.write("config.json", "{\"model_type\": \"t5\"}");
   refused("", "there is no preset for the family 't5', only for bert, cifar_resnet, distilbert");
   folder_.write("config.json", "{\"model_type\": \"gpt2\", \"scale_attn_weights\": false}");

@@ -48,7 +48,8 @@ TEST_F(ClassBalanceRuns, KeepTheWeightsThatTheyMeasured) {
             summary(run_dir()).at("test_loss").text());
   const Ended refused = run_lacuna({"eval", run_dir(), "--set", kBalanced});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("training measures balanced; leave it out for the run's"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("only training measures `balanced`; leave it out to use the run's"));
 }
 
 TEST_F(ClassBalanceRuns, GoOnByTheConfigurationThatBeganThem) {
@@ -62,8 +63,8 @@ TEST_F(ClassBalanceRuns, GoOnByTheConfigurationThatBeganThem) {
 TEST_F(ClassBalanceRuns, WeighOrDrawButNotBoth) {
   const Ended both = train({"--set", kBalanced, "--set", "data.sampling=balanced"});
   EXPECT_EQ(both.code, 2);
-  EXPECT_THAT(both.err, HasSubstr("loss.class_weights: data.sampling draws classes equally often "
-                                  "already; leave one of the two out"));
+  EXPECT_THAT(both.err, HasSubstr("loss.class_weights: data.sampling already draws classes equally "
+                                  "often; leave one of the two out"));
   EXPECT_EQ(
       train({"--set", "loss={class_weights: [1, 4]}", "--set", "data.sampling=balanced"}).code, 0);
 }

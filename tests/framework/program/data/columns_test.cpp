@@ -68,7 +68,7 @@ TEST_F(Columns, AreNotReadByPositionByEval) {
   std::filesystem::rename(folder_ / "train.csv", folder_ / "gone.csv");
   const Ended alone = evaluate({"data.test=" + test});
   refuses(alone, "expected the columns that the model was trained on");
-  EXPECT_THAT(alone.err, Not(HasSubstr("so says")));      // train.csv is not what is wrong
+  EXPECT_THAT(alone.err, Not(HasSubstr("set by")));       // train.csv is not what is wrong
   std::filesystem::rename(moved, folder_ / "train.csv");  // the same path, other columns
   std::filesystem::rename(test, folder_ / "test.csv");
   refuses(evaluate());
@@ -115,14 +115,14 @@ TEST_F(Columns, MayBeOthersOfOtherFirstLayers) {
   const std::string setting = "data={type: csv, train: renamed.csv, validation: 5}";
   const Ended started = train_here({"--set", setting, "--init-from", run_dir()}, "started");
   EXPECT_EQ(started.code, 0) << started.err;
-  EXPECT_THAT(started.err, HasSubstr("warning: --init-from: the loaded weights are of a run on a "
-                                     "table with other columns"));
+  EXPECT_THAT(started.err, HasSubstr("warning: --init-from: the loaded weights come from a run on "
+                                     "a table with other columns"));
   const Ended student =
       train_here({"--set", setting, "--set", "loss={type: distillation, teacher: run}"}, "student");
   EXPECT_EQ(student.code, 0) << student.err;
-  EXPECT_THAT(student.err, HasSubstr("the teacher reads columns by their place"));
+  EXPECT_THAT(student.err, HasSubstr("the teacher reads columns by position"));
   refuses(evaluate({"data.train=" + (folder_ / "renamed.csv"), "data.test=null"}),
-          "the table has the columns 'w' where the model was trained on 'x'");
+          "the table has the columns 'w', but the model was trained on 'x'");
 }
 
 // A label that is known by its name may stand anywhere; known by its place, it is another column.

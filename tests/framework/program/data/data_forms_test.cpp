@@ -78,7 +78,7 @@ TEST_F(DataForms, ATableOfTextDatesAndGaps) {
              "rooms,built,colour\n3,2020-01-05,red\n,1980-01-05,blue\n2,1980-01-02,red\n");
   const Ended predicted = predict("new.csv");
   ASSERT_EQ(predicted.code, 0) << predicted.err;
-  EXPECT_THAT(predicted.err, HasSubstr("columns are in another order than in training"));
+  EXPECT_THAT(predicted.err, HasSubstr("columns are in a different order than in training"));
   EXPECT_THAT(read_text(folder_ / "out.csv"),
               testing::MatchesRegex("class,p_large,p_small\nlarge,.*\nlarge,.*\nsmall,.*\n"));
   EXPECT_THAT(predict("test.csv").out, HasSubstr("by the column 'kind'"));

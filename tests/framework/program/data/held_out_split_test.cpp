@@ -32,12 +32,10 @@ class HeldOutSplit : public Use {
     const Ended ended = evaluate({assignment});
     EXPECT_EQ(ended.code, 2) << assignment;
     const std::string key = assignment.substr(0, assignment.find('='));
-    EXPECT_THAT(ended.err, HasSubstr("error: --set " + assignment +
-                                     ": the run has held its "
-                                     "validation split out by " +
-                                     key + " = " + value +
-                                     ", and another value puts examples into it that the model "
-                                     "was trained on"));
+    EXPECT_THAT(
+        ended.err,
+        HasSubstr("error: --set " + assignment + ": the run held out its validation split with " +
+                  key + " = " + value + "; another value would put training examples into it"));
     EXPECT_THAT(ended.out, IsEmpty());
   }
   // The splits that are told, as "validation test".
@@ -92,7 +90,7 @@ TEST_F(HeldOutSplit, OfATextLiesBeforeItsTestSplit) {
   EXPECT_EQ(names(evaluate({"train.seed=7"})), "validation test");  // draws nothing here
   const Ended other = evaluate({"data.test=" + (folder_ / "other.txt")});
   EXPECT_EQ(names(other), "test");
-  EXPECT_THAT(other.err, HasSubstr("data.test is evaluated alone"));
+  EXPECT_THAT(other.err, HasSubstr("only data.test is evaluated"));
 }
 
 TEST_F(HeldOutSplit, OfOtherFilesIsAnother) {
@@ -106,10 +104,9 @@ TEST_F(HeldOutSplit, OfOtherFilesIsAnother) {
   const Ended other = evaluate({"data.train=" + (folder_ / "more.csv")});
   EXPECT_EQ(other.code, 1);
   const std::string change =
-      "the data has changed since the run was trained: training data of another size (61, which "
-      "was "
-      "60) (the validation split is a part of that data, and may hold examples that were trained "
-      "on)";
+      "the data has changed since the run was trained: training data of a different size (61, "
+      "which was 60) (the validation split is a part of that data, and may contain training "
+      "examples)";
   EXPECT_THAT(other.err, HasSubstr("error: " + change));
   const Ended accepted = run_lacuna(
       {"eval", run_dir(), "--data-changed", "--set", "data.train=" + (folder_ / "more.csv")});

@@ -154,7 +154,7 @@ TEST_F(LabelListRuns, MistakesAreNamed) {
     EXPECT_THAT(ended.err, HasSubstr(words));
   };
   refused({"model.0={type: linear, out_features: 16}"},
-          "the data has sparse examples, of which the first layer must be an embedding_bag");
+          "the data has sparse examples, so the first layer must be an embedding_bag");
   refused(
       {"data={type: glyphs}", "model=[flatten, {type: embedding_bag, out_features: 4}, linear]"},
       "is for sparse examples, which data of type labelled_sparse has; give linear here");

@@ -61,7 +61,7 @@ TEST_F(SentenceTables, LearnFromPairsAndPredictByColumns) {
   write_text(folder_ / "long.csv",
              "claim,answer\nyes or no or yes or no,no it is not and it is not\nyes or no,no\n");
   EXPECT_THAT(predict("long.csv").err,
-              HasSubstr("1 of 2 examples has more than 12 tokens, and what is beyond is cut off"));
+              HasSubstr("1 of 2 examples has more than 12 tokens, and the rest is cut off"));
   write_text(folder_ / "half.csv", "claim\nyes or no\n");
   EXPECT_THAT(predict("half.csv").err, HasSubstr("half.csv: no column 'answer'"));
 }
@@ -128,9 +128,10 @@ TEST_F(SentenceTables, AreReadByTheirFirstLine) {
   }
   write_text(folder_ / "plain.txt", "yes it is\nno it is not\n");
   EXPECT_EQ(predictions("plain.txt"), expected);
-  EXPECT_THAT(predict("plain.txt").err,
-              HasSubstr("the first line does not name the column 'answer', so that each line is "
-                        "taken for a sentence"));
+  EXPECT_THAT(
+      predict("plain.txt").err,
+      HasSubstr(
+          "the first line does not name the column 'answer', so each line is read as a sentence"));
   write_text(folder_ / "new.tsv", "id\tanswers\n7\tyes it is\n");
   EXPECT_THAT(predict("new.tsv").err, HasSubstr("new.tsv: no column 'answer'"));
 }

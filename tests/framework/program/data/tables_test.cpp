@@ -63,20 +63,20 @@ TEST_F(Tables, AreMatchedByTheNamesOfTheirColumns) {
   const Ended ended = predict("other.csv", "other_out.csv");
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(read_text(folder_ / "other_out.csv"), read_text(folder_ / "plain.csv"));
-  EXPECT_THAT(ended.err, HasSubstr("not trained on are left out: id"));
-  EXPECT_THAT(ended.err, HasSubstr("in another order than in training, and are taken by their "
-                                   "names: x"));
+  EXPECT_THAT(ended.err, HasSubstr("not trained on are ignored: id"));
+  EXPECT_THAT(ended.err,
+              HasSubstr("in a different order than in training, and are matched by name: x"));
   write_text(folder_ / "one.csv", "y,x\n1,500\n");
   const Ended one = run_lacuna({"predict", run_dir(), "-", "--out", folder_ / "one_out.csv"},
                                {.standard_in = folder_ / "one.csv"});
   ASSERT_EQ(one.code, 0) << one.err;
-  EXPECT_THAT(one.err, HasSubstr("warning: standard input: columns are in another order"));
+  EXPECT_THAT(one.err, HasSubstr("warning: standard input: columns are in a different order"));
   EXPECT_EQ(one.out, "1 prediction is in " + (folder_ / "one_out.csv") + "\n");
   write_text(folder_ / "rows.csv", "500,-7\n510,-6.9\n");
   const Ended headless = predict("rows.csv", "rows_out.csv");
   EXPECT_EQ(headless.code, 1);
-  EXPECT_THAT(headless.err, HasSubstr("are missing: x, y; there are others that it does not know: "
-                                      "500, -7; the first line must name the columns"));
+  EXPECT_THAT(headless.err, HasSubstr("are missing: x, y; it has columns that the model does not "
+                                      "know: 500, -7; the first line must name the columns"));
   write_text(folder_ / "twice.csv", "x,x,y\n1,2,3\n");
   EXPECT_THAT(predict("twice.csv").err, HasSubstr("columns 1 and 2 have the same name, 'x'"));
 }
@@ -171,7 +171,7 @@ TEST_F(Tables, WhoseNumbersAreNoClassesAskForRegression) {
   const Ended ended = train();
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, HasSubstr("the training labels go up to 151000, and there are 3 examples: "
-                                   "if they are numbers to be predicted, say task: regression"));
+                                   "if they are numbers to predict, set task: regression"));
   EXPECT_EQ(train({"--set", "data.task=regression"}).code, 0);
 }
 

@@ -32,8 +32,8 @@ TEST_F(LargeTexts, APackedTextLargerThanTheMemoryIsRefused) {
   write_config(path, "bytes");
   const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{600} << 20});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err,
-              testing::HasSubstr("text.txt.gz: what is packed in it is larger than the memory"));
+  EXPECT_THAT(ended.err, testing::HasSubstr(
+                             "text.txt.gz: what is packed in it is larger than the free memory"));
 }
 
 TEST_F(LargeTexts, APlainTextLargerThanTheMemoryIsNoPackedOne) {
@@ -42,7 +42,7 @@ TEST_F(LargeTexts, APlainTextLargerThanTheMemoryIsNoPackedOne) {
   write_config(path, "characters");
   const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{400} << 20});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, testing::HasSubstr("text.txt: the text is larger than the memory"));
+  EXPECT_THAT(ended.err, testing::HasSubstr("text.txt: the text is larger than the free memory"));
 }
 
 // A byte of it, twice as long as it is read, and two for the token that it becomes: not the eight
@@ -56,8 +56,9 @@ TEST_F(LargeTexts, ATextOfCharactersTakesFewBytesOfEach) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   const Ended less = train({"--threads", "1"}, "other", {.max_address_bytes = int64_t{190} << 20});
   EXPECT_EQ(less.code, 1);
-  EXPECT_THAT(less.err, testing::HasSubstr(
-                            "play.txt: its 50331666 tokens need 101 MB, and there is memory for "));
+  EXPECT_THAT(
+      less.err,
+      testing::HasSubstr("play.txt: its 50331666 tokens need 101 MB, and the free memory holds "));
 }
 #endif
 

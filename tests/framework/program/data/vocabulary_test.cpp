@@ -42,7 +42,7 @@ TEST_F(Vocabulary, OfOtherTextIsRefusedOnResuming) {
   const Ended ended =
       run_lacuna({"train", "--resume", "--run-dir", run_dir("run"), "--set", "train.steps=4"});
   EXPECT_NE(ended.code, 0);
-  EXPECT_THAT(ended.err, HasSubstr("another vocabulary than the run was trained with"));
+  EXPECT_THAT(ended.err, HasSubstr("a different vocabulary than the run was trained with"));
   write_text(text_, text_with('a'));
   EXPECT_EQ(
       run_lacuna({"train", "--resume", "--run-dir", run_dir("run"), "--set", "train.steps=4"}).code,
@@ -73,7 +73,8 @@ TEST_F(Vocabulary, OfATeacherMustBeTheDatas) {
   write_text(text_, text_with('z'));
   const Ended ended = train({"--set", taught}, "other");
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("loss.teacher: the teacher was trained on text with another"));
+  EXPECT_THAT(ended.err,
+              HasSubstr("loss.teacher: the teacher was trained on text with a different"));
 }
 
 TEST_F(Vocabulary, OfAModelHoldsAllIdsOfTheData) {
@@ -103,13 +104,12 @@ TEST_F(Vocabulary, OfAModelMayBeLarger) {
 TEST_F(Vocabulary, OfLoadedWeightsIsTold) {
   ASSERT_EQ(train({}, "first").code, 0);
   const std::string from = "model.init_from=" + run_dir("first");
-  EXPECT_THAT(train({"--set", from}, "same").err, Not(HasSubstr("another vocabulary")));
+  EXPECT_THAT(train({"--set", from}, "same").err, Not(HasSubstr("a different vocabulary")));
   write_text(text_, text_with('z'));
   const Ended ended = train({"--set", from}, "other");
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err,
-              HasSubstr("the loaded weights are of a run on text with another vocabulary "
-                        "than the data's"));
+  EXPECT_THAT(ended.err, HasSubstr("the loaded weights come from a run on text with a different "
+                                   "vocabulary than the data's"));
 }
 
 TEST_F(Vocabulary, OfNamedInputsIsKnownBeforeTraining) {
@@ -122,9 +122,8 @@ TEST_F(Vocabulary, OfNamedInputsIsKnownBeforeTraining) {
     misspelt.replace(misspelt.find("MASK"), 4, "input_id");
     const Ended ended = run_lacuna({command, config(), "--set", misspelt});
     EXPECT_EQ(ended.code, 2);
-    EXPECT_THAT(ended.err,
-                HasSubstr("layer 'attention1' (attention) asks for 'input_id', which the data's "
-                          "batches do not have; did you mean 'input_ids'?"));
+    EXPECT_THAT(ended.err, HasSubstr("layer 'attention1' (attention) needs 'input_id', which the "
+                                     "data's batches do not have; did you mean 'input_ids'?"));
   }
   std::string usual = layers;  // which a batch may be without
   usual.replace(usual.find("MASK"), 4, "attention_mask");

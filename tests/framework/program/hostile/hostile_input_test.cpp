@@ -50,7 +50,7 @@ TEST_F(HostileInput, OfIndices) {
     const std::string path = std::string("model.") + index;
     if (path.find("1.0") != std::string::npos) continue;  // is model.1, and in it 0
     refuses({"train", config(), "--run-dir", run_dir(), "--set", path + ".out_features=3"}, 2,
-            std::string("'") + index + "' is not an index of this list of 5");
+            std::string("'") + index + "' is not an index of this list, whose length is 5");
   }
 }
 
@@ -331,7 +331,7 @@ TEST_F(HostileInput, OfTablesThatAreTooLarge) {
   write_text(folder_ / "huge.csv", "a,b\n1,0\n");
   std::filesystem::resize_file(folder_ / "huge.csv", uintmax_t{1} << 42);
   refuses(with_table(folder_ / "huge.csv"), 1,
-          "huge.csv: the file has 4.4 TB, and there is memory for ");
+          "huge.csv: the file has 4.4 TB, and the free memory holds ");
 }
 
 }  // namespace

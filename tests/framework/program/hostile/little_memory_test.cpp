@@ -56,7 +56,7 @@ TEST_F(LittleMemory, ForALayer) {
   };
   EXPECT_THAT(trained("flatten, {type: linear, name: wide, out_features: 1000000}", 8),
               HasSubstr("parameter 'wide.weight' [1000000, 3072] with 3072000000 values: out of "
-                        "memory: 12288.0 MB more were asked for, "));
+                        "memory: 12288.0 MB more were requested, "));
   EXPECT_THAT(trained("{type: conv2d, name: many, "
                       "out_channels: 1000, kernel: 1}, flatten",
                       512),

@@ -245,13 +245,13 @@ TEST_F(NonsenseCheckpoint, OfPartsOfDifferentSteps) {
     changed.state.set(name, value);
     EXPECT_THAT(resume(changed, name), HasSubstr(message));
   };
-  const std::string after = ", which is not where a run stands after 'trainer/step' = 4";
+  const std::string after = ", which does not match 'trainer/step' = 4";
   refuses("optimizer/step", 5, "'optimizer/step' in the saved state is 5" + after);
   refuses("loader/epoch", 7, "'loader/epoch' in the saved state is 7" + after);
   refuses("loader/batch", 1, "'loader/batch' in the saved state is 1" + after);
   refuses("algorithm/step", 5, "'algorithm/step' in the saved state is 5, expected a count of at");
-  refuses("algorithm/step", 2, "is in phase 1 at step 2, when the plan is in another");
-  refuses("algorithm/phase", 0, "is in phase 0 at step 4, when the plan is in another");
+  refuses("algorithm/step", 2, "is in phase 1 at step 2, but the plan is in another");
+  refuses("algorithm/phase", 0, "is in phase 0 at step 4, but the plan is in another");
   refuses("optimizer/fc1.bias/step", 5, "'fc1.bias/step' is 5, expected a count of at most 4");
   refuses("trainer/epoch_correct", 1000, "'trainer/epoch_correct' in the saved state is 1000");
 }

@@ -99,9 +99,10 @@ TEST_F(DataChanges, OfTheOrderAreNoticed) {
   for (std::string line; std::getline(lines, line);) rows = line + "\n" + rows;
   write_text(path, header + "\n" + rows);
   EXPECT_THAT(resume().err, HasSubstr("other training inputs and labels or targets"));
-  EXPECT_THAT(evaluate().err,
-              HasSubstr("(the validation split is a part of that data, and may hold examples that "
-                        "were trained on)"));
+  EXPECT_THAT(
+      evaluate().err,
+      HasSubstr(
+          "(the validation split is a part of that data, and may contain training examples)"));
   const Ended json = evaluate({"--data-changed", "--json"});
   const Config report = parse_yaml(json.out, "out");
   ASSERT_TRUE(report.has("data_changed")) << json.out;
@@ -121,8 +122,9 @@ TEST_F(DataChanges, OfTheSizeGoOnFromTheSameStep) {
     write_text(path, shorter);
     const Ended refused = resume();
     EXPECT_EQ(refused.code, 1);
-    EXPECT_THAT(refused.err, HasSubstr(has_hash ? "training data of another size (28, which was 40)"
-                                                : "20 training examples, which were 32"));
+    EXPECT_THAT(refused.err,
+                HasSubstr(has_hash ? "training data of a different size (28, which was 40)"
+                                   : "20 training examples, which were 32"));
     const Ended accepted = resume({"--change"});
     EXPECT_EQ(accepted.code, 0) << accepted.err;
     // Epochs had eight batches, and have five.
@@ -164,7 +166,8 @@ TEST_F(DataChanges, AreNotOfThePath) {
   const std::string other = "data.test=" + (folder_ / "other.csv");
   EXPECT_EQ(evaluate({"--set", moved, "--set", other}).code, 0);
   EXPECT_EQ(evaluate({"--set", other}).code, 0);  // without the training data
-  EXPECT_THAT(resume({"--set", other}, 8).err, HasSubstr("test data of another size (9, which"));
+  EXPECT_THAT(resume({"--set", other}, 8).err,
+              HasSubstr("test data of a different size (9, which"));
   write_text(train, stored::table(39));
   const Ended shorter = evaluate({"--set", "data.train=" + train});
   EXPECT_EQ(shorter.code, 1);  // the validation split is another part of it
@@ -178,8 +181,9 @@ TEST_F(DataChanges, ThatRenameColumnsAreAccepted) {
     std::string text = read_text(folder_ / name);
     write_text(folder_ / name, text.replace(0, 1, "A"));
   }
-  EXPECT_THAT(resume().err, HasSubstr("other names (the table has the columns 'A' where the model "
-                                      "was trained on 'a')"));
+  EXPECT_THAT(
+      resume().err,
+      HasSubstr("other names (the table has the columns 'A', but the model was trained on 'a')"));
   EXPECT_EQ(resume({"--change"}).code, 0);
 }
 
@@ -201,7 +205,7 @@ TEST_F(DataChanges, OfClassesAndVocabulariesAreNeverAccepted) {
   std::string other = read_text(path);
   std::ranges::replace(other, 'a', 'x');
   write_text(path, other);
-  EXPECT_THAT(resume({"--change"}).err, HasSubstr("another vocabulary"));
+  EXPECT_THAT(resume({"--change"}).err, HasSubstr("a different vocabulary"));
 }
 
 class TeacherChanges : public DataChanges {

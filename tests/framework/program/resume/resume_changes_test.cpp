@@ -133,8 +133,8 @@ TEST_F(ResumeChanges, LeavesNoSummaryOfAnEarlierEnd) {
 TEST_F(ResumeChanges, EndsARunWhereItStandsButNotBefore) {
   begin();
   refuses("train.steps=3",
-          "the run has done 4 steps already, and 3 steps are asked for: give "
-          "train.epochs or train.steps a larger value");
+          "the run has already done 4 steps, and 3 steps are requested: give train.epochs or "
+          "train.steps a larger value");
   EXPECT_EQ(train({"--resume", "--set", "train.steps=4"}).code, 0);
   EXPECT_EQ(summary(run_dir()).required<int>("steps"), 4);
   EXPECT_TRUE(summary(run_dir()).has("test_accuracy"));
@@ -268,8 +268,8 @@ TEST_F(ResumeChanges, RefusesAFolderInWhichAnotherProcessTrains) {
   const RunFolder other = RunFolder::open(run_dir());
   const Ended ended = train({"--resume"});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("another process trains in the run folder '" + run_dir() +
-                                   "'; wait until it has ended, or stop it"));
+  EXPECT_THAT(ended.err, HasSubstr("another process is training in the run folder '" + run_dir() +
+                                   "'; wait until it ends, or stop it"));
 }
 
 }  // namespace

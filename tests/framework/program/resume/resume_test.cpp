@@ -112,9 +112,9 @@ TEST_F(Resume, TellsToStartARunThatHasNoConfigurationYet) {
   write_text(run_dir() + "/.config.yaml.tmp-1", "half");
   const Ended ended = train({"--resume"});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("there is nothing to resume: '" + run_dir() +
-                                   "' holds no config.yaml of a run; start the run without "
-                                   "--resume"));
+  EXPECT_THAT(ended.err,
+              HasSubstr("there is nothing to resume: '" + run_dir() +
+                        "' has no config.yaml of a run; start the run without --resume"));
   EXPECT_EQ(train().code, 0);
   EXPECT_EQ(
       listing(run_dir()),
@@ -171,7 +171,7 @@ TEST_F(Resume, RefusesWhenAllCheckpointsAreDamagedAndListsThem) {
   std::filesystem::resize_file(checkpoint(4), 1000);
   const Ended ended = train({"--resume"});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("none of the checkpoints in '" + run_dir() + "' is good: "));
+  EXPECT_THAT(ended.err, HasSubstr("none of the checkpoints in '" + run_dir() + "' can be used: "));
   EXPECT_THAT(ended.err, HasSubstr("step-0000000008.h5"));
   EXPECT_THAT(ended.err, HasSubstr("step-0000000004.h5"));
   EXPECT_TRUE(std::filesystem::exists(checkpoint(8)));

@@ -50,7 +50,7 @@ TEST(SetLayout, OfSparsifyReachesWeightsAlone) {
   Config none = parse_yaml("sparsifiers: [{tensor: fc1.output, sparsifier: keep_all}]", "test");
   EXPECT_FALSE(sparsifies_weights(none));
   expect_throws<ConfigError>([&] { set_sparsify_layout(none, "masked"); },
-                             "sparsifiers: no entry is of weights");
+                             "sparsifiers: no entry is for weights");
 }
 
 TEST(IsLayoutPath, KnowsThemAll) {

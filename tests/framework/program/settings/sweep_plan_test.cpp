@@ -91,13 +91,13 @@ TEST(SweepPlan, RefusesRangesThatCannotBeMeant) {
   const auto refused = [](const std::string& over, int64_t draws, const std::string& message) {
     expect_throws<ConfigError>([&] { plan_sweep({over}, 0, 1, {.count = draws}); }, message);
   };
-  refused("lr=1e-4..1e-2", 0, "a range is drawn from; say by --random N");
+  refused("lr=1e-4..1e-2", 0, "a range needs --random N");
   refused("lr=2..1", 3, "the range ends where it begins, or before");
-  refused("lr=log:0..1", 3, "a logarithmic range begins above 0, found 0");
+  refused("lr=log:0..1", 3, "a logarithmic range must begin above 0, found 0");
   refused("lr=log:a..b", 3, "expected two numbers, as log:1..100");
   refused("lr=log:3", 3, "expected a range, as log:1..100");
-  refused("lr=0.1..0.2,0.5", 3, "a range stands alone");
-  refused("n=1..3", 4, "3 different combinations were found alone");
+  refused("lr=0.1..0.2,0.5", 3, "a range cannot be combined with other values");
+  refused("n=1..3", 4, "only 3 different combinations were found");
   expect_throws<ConfigError>([] { plan_sweep({}, 0, 1, {.count = 3}); }, "no --over to draw from");
   // A path with dots is a value.
   EXPECT_EQ(plan_sweep({"data.dir=../data"}, 0, 1)[0].overrides[0], "data.dir=../data");
@@ -122,7 +122,7 @@ TEST(SweepPlan, TakesNamedSettingsOfAFile) {
       [&] {
         plan_sweep({file, "optimizer.lr=1,2"}, 0, 1);
       },
-      "the key optimizer.lr comes twice");
+      "the key optimizer.lr is given twice");
   write_text(file, "a: {train.seed: 3}");
   expect_throws<ConfigError>([&] { plan_sweep({file}, 0, 1); }, "seeds are given by --seeds");
   write_text(file, "a: 3");
@@ -142,12 +142,12 @@ TEST(SweepPlan, SplitsAtCommasOutsideOfBracketsAndQuotes) {
 TEST(SweepPlan, RefusesWhatCannotBeMeant) {
   expect_throws<ConfigError>([] { split_over("noequals"); }, "expected path=value,value");
   expect_throws<ConfigError>([] { split_over("a=1,,2"); }, "a value is empty");
-  expect_throws<ConfigError>([] { split_over("a=1,1"); }, "the value 1 comes twice");
+  expect_throws<ConfigError>([] { split_over("a=1,1"); }, "the value 1 is given twice");
   for (const char* twice : {"3,3.0", "0.001,1e-3", "adam,\"adam\"", "true,True", "[1, 2],[1,2]"}) {
-    expect_throws<ConfigError>([&] { split_over(std::string("a=") + twice); }, "comes twice");
+    expect_throws<ConfigError>([&] { split_over(std::string("a=") + twice); }, "is given twice");
   }
   EXPECT_EQ(split_over("a=3,\"3\",4").size(), 4u);
-  expect_throws<ConfigError>([] { plan_sweep({"a=1", "a=2"}, 0, 1); }, "the key a comes twice");
+  expect_throws<ConfigError>([] { plan_sweep({"a=1", "a=2"}, 0, 1); }, "the key a is given twice");
   expect_throws<ConfigError>([] { plan_sweep({"train.seed=1,2"}, 0, 1); }, "given by --seeds");
   expect_throws<ConfigError>([] { plan_sweep({"a=x/y,x_y"}, 0, 1); }, "two runs would have");
 }

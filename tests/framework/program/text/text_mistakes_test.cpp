@@ -64,8 +64,8 @@ TEST_F(TextMistakes, NextTokensThatAttentionSees) {
   const std::string bert = std::string(kBert) + ", head: masked_lm}";
   use_text("", bert);
   expect_refused(
-      "layer 'bert.encoder.layer.0.attention1' (attention) is not causal, and the "
-      "data's labels are the next tokens");
+      "layer 'bert.encoder.layer.0.attention1' (attention) is not causal, but the labels are the "
+      "next tokens");
   expect_refused("within the preset 'bert' at " + config() + ":2:8");
   use_text(", tokenizer: words, mask_fraction: 0.15", bert);
   expect_planned();
@@ -83,8 +83,8 @@ TEST_F(TextMistakes, NextTokensThatAttentionSees) {
 TEST_F(TextMistakes, HiddenTokensThatAreToldByWhatStandsBeforeAlone) {
   use_text(", tokenizer: words, mask_fraction: 0.15", kGpt);
   expect_refused(
-      "layer 'transformer.h.0.attention1' (attention) is causal, as all attention of "
-      "the model, and data.mask_fraction hides tokens");
+      "layer 'transformer.h.0.attention1' (attention) is causal, like all attention of the model, "
+      "so tokens hidden by data.mask_fraction would be predicted only from those before them");
   use_text(", tokenizer: words", kGpt);
   expect_planned();
 }
@@ -115,8 +115,8 @@ TEST_F(TextMistakes, LayersThatTakeSentencesOfOneLength) {
   };
   refuses("  - flatten\n  - {type: linear}\n",
           config() +
-              ":4:5: model.1: layer 'flatten1' (flatten) gives shape [18] of a sentence of "
-              "3 tokens, and [48] of one of 8");
+              ":4:5: model.1: layer 'flatten1' (flatten) gives shape [18] for a sentence of 3 "
+              "tokens, and [48] for one of 8");
   refuses("  - global_average_pool\n  - {type: linear}\n",
           config() + ":4:5: model.1: layer 'global_average_pool1' (global_average_pool) gives");
   refuses("  - batch_norm\n  - mean_pool\n  - {type: linear}\n",
@@ -169,8 +169,7 @@ TEST_F(TextMistakes, AMaskThatTheTextHas) {
   const std::string bert = std::string(kBert) + ", head: masked_lm}";
   use_text(", mask_fraction: 0.15, mask_token: \"q\"", bert);
   expect_refused(
-      "play.txt: the training split: token 33: the token 'q' is in the text, and it is "
-      "the mask",
+      "play.txt: the training split: token 33: the token 'q' is in the text, but it is the mask",
       1);
   use_text(", mask_fraction: 0.15, mask_token: \"#\"", bert);
   expect_planned();
@@ -189,8 +188,7 @@ TEST_F(TextMistakes, TextThatIsNone) {
     if (at != std::string::npos) more.replace(at, 5, folder_ / "vocab.txt");
     write_text(folder_ / "vocab.txt", "[PAD]\n[UNK]\nto\n");
     use_text(more, kGpt, "white.txt");
-    expect_refused("white.txt: there is white space alone in the text, of which no token is made",
-                   1);
+    expect_refused("white.txt: the text is only white space, so it has no tokens", 1);
   }
   write_text(folder_ / "wide.txt", std::string("\xff\xfe"
                                                "a\0b\0",

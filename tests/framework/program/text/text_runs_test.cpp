@@ -82,7 +82,7 @@ TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
   const Ended refused =
       run_lacuna({"eval", run_dir(), "--set", "data.path=" + (folder_ / "other.txt")});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("another vocabulary than the model was trained with"));
+  EXPECT_THAT(refused.err, HasSubstr("a different vocabulary than the model was trained with"));
 
   const std::vector<std::string> command = {"generate", run_dir(), "--prompt", "to be",
                                             "--tokens", "40",      "--seed",   "3"};
@@ -142,7 +142,7 @@ TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
   write_text(folder_ / "lines.txt", "to be\n");
   const Ended predicted =
       run_lacuna({"predict", run_dir(), folder_ / "lines.txt", "--out", folder_ / "out.csv"});
-  EXPECT_THAT(predicted.err, HasSubstr("`lacuna generate` continues a text by it"));
+  EXPECT_THAT(predicted.err, HasSubstr("use `lacuna generate` to continue a text"));
   write_text(folder_ / "tokens.bin", std::string(64, '\1'));
   const Ended tokens =
       run_lacuna({"predict", run_dir(), folder_ / "tokens.bin", "--out", folder_ / "out.csv"});
@@ -186,7 +186,7 @@ TEST_F(TextRuns, TellHowManyWordsAreUnknown) {
   EXPECT_NEAR(share * 19.0, std::round(share * 19.0), 1e-9);
   EXPECT_THAT(trained.out, HasSubstr(" % of the tokens [UNK]"));
   const Ended evaluated = run_lacuna({"eval", run_dir()});
-  EXPECT_THAT(evaluated.out, HasSubstr(" bits a character, "));
+  EXPECT_THAT(evaluated.out, HasSubstr(" bits per character, "));
   EXPECT_THAT(evaluated.out, HasSubstr(" % of the tokens [UNK]"));
   const Ended characters =
       run_lacuna({"train", config(), "--run-dir", run_dir("characters"), "--set", "train.steps=2"});
@@ -302,7 +302,7 @@ TEST_F(TextRuns, LearnToTellHiddenWordsAndFillGaps) {
           "gaps.txt:1: the line has 12 tokens, and the model was trained on 10");
   const Ended generated = run_lacuna({"generate", run_dir(), "--prompt", "to be"});
   EXPECT_EQ(generated.code, 1);
-  EXPECT_THAT(generated.err, HasSubstr("`lacuna predict` fills gaps with it"));
+  EXPECT_THAT(generated.err, HasSubstr("use `lacuna predict` to fill gaps"));
 }
 
 TEST_F(TextRuns, HideTheSameTokensOnAnyThreadsAndAfterAResume) {

@@ -84,7 +84,7 @@ TEST_F(UnknownCharacters, AreErrorsInRunsOfEarlierVersions) {
             16);
   const Ended refused = run_lacuna({"generate", run_dir("part"), "--prompt", "té"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("the character 'é' (U+00E9) does not occur in the text"));
+  EXPECT_THAT(refused.err, HasSubstr("the character 'é' (U+00E9) is not in the vocabulary"));
 }
 
 }  // namespace

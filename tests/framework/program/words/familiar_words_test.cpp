@@ -55,7 +55,7 @@ TEST_F(FamiliarWords, OfLayers) {
             "model.0.padding: expected a number: (kernel - 1) / 2 keeps the size at stride 1, "
             "found 'same'"},
            {"model.4={type: linear, units: 12}", "did you mean 'out_features'"},
-           {"model.4.activation=relu", "the activation is a layer of its own behind this one"},
+           {"model.4.activation=relu", "write the activation as a layer after this one"},
            {"model.2={type: dropout, rate: 0.1}", "unknown key 'rate'; did you mean 'p'?"}});
 }
 
@@ -63,7 +63,7 @@ TEST_F(FamiliarWords, OfTraining) {
   refuses(
       {{"optimizer={type: adam, learning_rate: 0.1}", "did you mean 'lr'?"},
        {"optimizer={type: sgd, learning_rate: 0.1}", "did you mean 'lr', which is required"},
-       {"optimizer.lr_scheduler=cosine", "did you mean 'lr'? A schedule is its value"},
+       {"optimizer.lr_scheduler=cosine", "did you mean 'lr'? lr takes a schedule"},
        {"optimizer.l2=0.1", "did you mean 'weight_decay'?"},
        {"optimizer.max_grad_norm=1", "did you mean 'clip_norm'?"},
        {"optimizer.beta_1=0.9", "did you mean 'betas'?"},
@@ -80,7 +80,7 @@ TEST_F(FamiliarWords, OfTraining) {
        {"train.gradient_accumulation_steps=3", "did you mean 'accumulate'?"},
        {"train.logging_steps=3", "did you mean 'log_every'?"},
        {"train.save_total_limit=3", "here it is 'train.checkpoint.keep_last'"},
-       {"train.fp16=true", "leave it out: values are of 32 bits"},
+       {"train.fp16=true", "leave it out: lacuna computes with 32-bit floats"},
        {"epochs=3", "unknown section 'epochs'; here it is 'train.epochs'"},
        {"lr_scheduler=cosine", "unknown section 'lr_scheduler'; here it is 'optimizer.lr'. A "},
        {"criterion=mse", "unknown section 'criterion'; did you mean 'loss'?"},

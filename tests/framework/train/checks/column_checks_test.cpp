@@ -47,9 +47,9 @@ TEST(ColumnChecks, ANameAtAnotherPlaceIsMoved) {
 TEST(ColumnChecks, OtherNamesAtTheSamePlacesAreRenamed) {
   EXPECT_THAT(compared({"a", "B", "c"}).moved, IsEmpty());
   EXPECT_THAT(compared({"a", "B", "c"}).renamed,
-              HasSubstr("columns 'B' where the model was trained on 'b'"));
+              HasSubstr("columns 'B', but the model was trained on 'b'"));
   EXPECT_THAT(compared({"a", "b", "c", "d"}).renamed,
-              HasSubstr("columns 'd' where the model was trained on (none)"));
+              HasSubstr("columns 'd', but the model was trained on (none)"));
   EXPECT_THAT(compared({"a", "b", "c"}, "sort").renamed,
               HasSubstr("label is 'sort', and was 'kind'"));
 }

@@ -59,12 +59,13 @@ TEST(RunOrigins, SayWhatIsAnother) {
               ElementsAre("other training inputs"));
   EXPECT_THAT(changes([](RunOrigins& now) { now.data.test->answers = 9; }),
               ElementsAre("other test labels or targets"));
-  EXPECT_THAT(changes([](RunOrigins& now) {
-                now.data.train = DataHash{.size = 39, .inputs = 9};
-                now.train_size = 31;
-                now.data.test->inputs = 9;
-              }),
-              ElementsAre("training data of another size (39, which was 40)", "other test inputs"));
+  EXPECT_THAT(
+      changes([](RunOrigins& now) {
+        now.data.train = DataHash{.size = 39, .inputs = 9};
+        now.train_size = 31;
+        now.data.test->inputs = 9;
+      }),
+      ElementsAre("training data of a different size (39, which was 40)", "other test inputs"));
   EXPECT_THAT(changes([](RunOrigins& now) { now.columns.inputs[1] = "c"; }),
               ElementsAre(HasSubstr("other names (the table has the columns 'c'")));
   EXPECT_THAT(changes([](RunOrigins& now) { now.teacher = TeacherOrigin{.step = 7, .hash = 7}; }),

@@ -66,7 +66,7 @@ TEST(Experiment, RefusesToFreezeWhatThereIsNotAndAllThereIs) {
       "e.yaml:2:17: model.frozen: 'fc3.bias' matches no parameter; did you mean 'fc1.bias'?");
   expect_throws<ConfigError>([] { build(std::string("{frozen: '*', layers: ") + kLayers + "}"); },
                              "model.frozen: all parameters of the model are frozen, so there is "
-                             "nothing to train; leave some out of `frozen`, or take");
+                             "nothing to train; leave some out of `frozen`, or remove");
   expect_throws<ConfigError>(
       [] { build("[flatten, {type: linear, out_features: 10, trainable: false}]"); },
       "e.yaml:2:8: model: all parameters of the model are frozen");
@@ -150,10 +150,10 @@ TEST(Experiment, AsksForMemoryForTheValuesThatAreStored) {
                              "e.yaml:2:8: model: out of memory: the values of 4 parameters take "
                              "0.0 MB (the most in layer 'fc1' (linear): parameter 'fc1.weight' "
                              "[8, 784] with 6272 values: 0.0 MB), and there are 0.0 MB in all");
-  expect_throws<MemoryError>([&] { fits(*dense, kFirst - 1); },
-                             "e.yaml:2:18: model.1: layer 'fc1' (linear): parameter 'fc1.weight' "
-                             "[8, 784] with 6272 values: out of memory: 0.0 MB more were asked "
-                             "for, and there are 0.0 MB in all");
+  expect_throws<MemoryError>(
+      [&] { fits(*dense, kFirst - 1); },
+      "e.yaml:2:18: model.1: layer 'fc1' (linear): parameter 'fc1.weight' [8, 784] with 6272 "
+      "values: out of memory: 0.0 MB more were requested, and there are 0.0 MB in all");
   // Of a compressed weight the nonzeros alone count.
   const auto sparse = build(kLayers,
                             "sparsity: {algorithm: static, sparsity: 0.9, layout: csr, "
@@ -206,8 +206,8 @@ TEST(Experiment, AsksForTheMemoryThatAStepTakes) {
 TEST(Experiment, RefusesValuesThatNeverFitBeforeThereAreAny) {
   const std::string huge = "{type: linear, name: wide, out_features: 4000000000000000}";
   const std::string words =
-      "[4000000000000000, 1000] with 4000000000000000000 values: out of memory: "
-      "16000000000000.0 MB more were asked for, and there are ";
+      "[4000000000000000, 1000] with 4000000000000000000 values: out of memory: 16000000000000.0 "
+      "MB more were requested, and there are ";
   const std::string nested = "{define: {block: {layers: [" + huge +
                              ", relu, {type: linear, name: narrow, out_features: 10}]}}, layers: "
                              "[flatten, {type: linear, out_features: 1000}, {type: block, name: "
@@ -254,8 +254,8 @@ TEST(Experiment, SaysHowAPresetGetsAnotherHead) {
             "num_attention_heads: 1, intermediate_size: 8, num_labels: 3}\n",
             "e.yaml"));
       },
-      "so it must give [10] (num_labels: 10 beside the preset's keys; a file's head is then "
-      "another one, which init_from can skip); within the preset 'vit' at e.yaml");
+      "so it must give [10] (set num_labels: 10 in the preset; the head of a file then differs, "
+      "and init_from can skip it); within the preset 'vit' at e.yaml");
 }
 
 }  // namespace

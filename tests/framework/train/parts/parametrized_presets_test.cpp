@@ -158,7 +158,7 @@ TEST_F(ParametrizedPresets, RefuseWhatHasNoRules) {
                            });
   expect_throws<ConfigError>([&] { build(std::string(kGpt) + "}", "optimizer: {type: mine}\n"); },
                              "optimizer.type: the parametrization has no rules for the optimizer "
-                             "'mine'; it has some for sgd, adam and adamw");
+                             "'mine', only for sgd, adam and adamw");
 }
 
 TEST_F(ParametrizedPresets, CountNonzerosIfToldTo) {

@@ -121,19 +121,19 @@ TEST(Widen, RefusesWhatItCannotWiden) {
   refuses(std::string(kVit) + ", widen: bytes}", "{sparsity: 0.8}",
           "model.widen: expected flops or parameters, found 'bytes'");
   refuses(std::string(kVit) + ", widen: flops}", "",
-          "model.widen: a model is widened by what sparsity saves, and there is no `sparsity`");
+          "model.widen: a model is widened by what sparsity saves, but there is no `sparsity`");
   refuses(std::string(kVit) + ", widen: {match: flops, keys: [hidden_size]}}", "{sparsity: 0.8}",
           "a preset knows its widths");
   refuses(mlp + "widen: flops}", "{sparsity: 0.8}",
-          "model.widen: which numbers of this model are widths is not known; name keys");
+          "model.widen: the widths of this model are unknown; name keys");
   refuses(mlp + "widen: {match: flops, keys: [out_channels]}}", "{sparsity: 0.8}",
-          "no layer and no template has a number as out_channels, so there is nothing to widen");
+          "no layer or template has a numeric out_channels, so there is nothing to widen");
   refuses(mlp + "widen: {match: flops, key: [out_features]}}", "{sparsity: 0.8}",
           "unknown key 'key'; did you mean 'keys'?");
   refuses(mlp + "init_from: x.h5, widen: {match: flops, keys: [out_features]}}", "{sparsity: 0.8}",
           "the loaded weights have the shapes that are written");
   refuses(mlp + "widen: {match: flops, keys: [out_features]}}",
-          "{sparsity: 0.999, param_filter: fc1.weight}", "model.widen: even 64 times as wide");
+          "{sparsity: 0.999, param_filter: fc1.weight}", "model.widen: even 64 times wider");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST_F(RunFolders, IsForOneTrainingProcessAtATime) {
   {
     const RunFolder run = RunFolder::create(path(), "a: 1\n");
     expect_throws<StateError>([&] { RunFolder::open(path()); },
-                              "another process trains in the run folder '" + path() + "'");
+                              "another process is training in the run folder '" + path() + "'");
   }
   RunFolder::open(path());
 }
@@ -97,7 +97,7 @@ TEST_F(RunFolders, FindsTheNewestGoodCheckpointAndSetsNewerOnesAside) {
   write_text(run.checkpoint_path(2), "damaged");
   write_text(run.checkpoint_path(1), "damaged");
   expect_throws<CheckpointError>([&] { run.newest_good_checkpoint(); },
-                                 "none of the checkpoints in '" + path() + "' is good: ");
+                                 "none of the checkpoints in '" + path() + "' can be used: ");
 }
 
 TEST_F(RunFolders, SaysWhyAFolderCannotBeMade) {

@@ -206,10 +206,10 @@ TEST_F(ForeignWeights, AllThatDoesNotFitIsNamedAtOnce) {
                                   {"norm.mean", Tensor::zeros({1})},
                                   {"head.bias", Tensor::zeros({7})}});
   refused(path, {"the values in '" + path +
-                 "' are of another model: 'fc1.weight' is [2, 3] in the model, [3, 2] in the file; "
-                 "'fc1.bias' [2] is in the model only; 'norm.mean' is [2] in the model, [1] in the "
-                 "file; 'head.bias' [7] is in the file only; `rename` changes names of the file, "
-                 "`skip` leaves the model's as they are"});
+                 "' belong to a different model: 'fc1.weight' is [2, 3] in the model, [3, 2] in "
+                 "the file; 'fc1.bias' [2] is in the model only; 'norm.mean' is [2] in the model, "
+                 "[1] in the file; 'head.bias' [7] is in the file only; `rename` changes names of "
+                 "the file, `skip` leaves the model's as they are"});
 }
 
 TEST_F(ForeignWeights, RenamedOnesAreNamedAsInTheFileToo) {
@@ -301,7 +301,7 @@ TEST_F(ForeignWeights, MoreStarsThanThereAreMatchesAreRefused) {
       [&] {
         load_weights(write(tensors()), model_, {.rename = {{"a.*", "*.*"}}, .skip = {}});
       },
-      "rename: '*.*' has more stars than 'a.*', and each stands for what one of these matched");
+      "rename: '*.*' has more stars than 'a.*', but each is replaced by the match of one of these");
 }
 
 TEST_F(ForeignWeights, DamagedFilesAreNamed) {
@@ -310,7 +310,7 @@ TEST_F(ForeignWeights, DamagedFilesAreNamed) {
       "cannot read '" + (folder_ / "none.safetensors") + "': No such file or directory");
   const std::string path = folder_.write("bad.safetensors", "no weights");
   expect_throws<CheckpointError>([&] { load_weights(path, model_); },
-                                 "'" + path + "' is no safetensors file, or damaged: ");
+                                 "'" + path + "' is not a valid safetensors file: ");
 }
 
 class RenamedCheckpoint : public ForeignWeights {
@@ -354,11 +354,11 @@ TEST_F(RenamedCheckpoint, SkipsAndRefusesAsOtherFilesDo) {
   EXPECT_THAT(values("fc1.bias"), Each(2));
   EXPECT_EQ(values("fc2.weight"), before);
   EXPECT_THAT(mean(), Each(0));
-  refused(
-      path,
-      {"the values in '" + path + "' are of another model: 'norm.mean' [2] is in the model only",
-       "'norm.average' [2] is in the file only (there 'module.norm.mean')"},
-      {.rename = {{"*.mean", "norm.average"}, {"module.*", "*"}}, .skip = {}});
+  refused(path,
+          {"the values in '" + path +
+               "' belong to a different model: 'norm.mean' [2] is in the model only",
+           "'norm.average' [2] is in the file only (there 'module.norm.mean')"},
+          {.rename = {{"*.mean", "norm.average"}, {"module.*", "*"}}, .skip = {}});
 }
 
 TEST_F(RenamedCheckpoint, ABufferTakesNoCompressedParameter) {
@@ -376,13 +376,14 @@ TEST_F(RenamedCheckpoint, ABufferTakesNoCompressedParameter) {
       [&] {
         load_weights(folder_ / "model.h5", model, {.rename = {{"fc.weight", "mean"}}, .skip = {}});
       },
-      "'mean' is a buffer in the model, a parameter of nonzeros alone in the file as 'fc.weight'");
+      "'mean' is a buffer in the model, a parameter with only nonzeros in the file as 'fc.weight'");
 }
 
 TEST_F(RenamedCheckpoint, WithoutNamesTheFileIsNamedInTheError) {
   const std::string path = save(masked_layout());
-  refused(path, {"the checkpoint is of another model: 'fc1.weight' [2, 3] is in the model only",
-                 "(in '" + path + "')"});
+  refused(path,
+          {"the checkpoint belongs to a different model: 'fc1.weight' [2, 3] is in the model only",
+           "(in '" + path + "')"});
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST_F(Gpt2File, RefusesTwoNamesForOneThatDiffer) {
   load_weights(write(file), model_);
   file.back().second = counted({2}, 4);
   refused(file,
-          "'h.0.ln_1.bias' and 'transformer.h.0.ln_1.bias' of the file mean the same, and differ");
+          "'h.0.ln_1.bias' and 'transformer.h.0.ln_1.bias' of the file are the same parameter, but "
+          "differ");
 }
 
 TEST_F(Gpt2File, NamesShapesAsTheyAreStored) {

@@ -68,11 +68,11 @@ TEST_F(ImportedMasks, ScipysMatricesHaveTheirPositionsForAMask) {
   const auto refused = [&](const std::string& path, const std::string& words) {
     expect_throws<CheckpointError>([&] { load_weights(path, model_); }, words);
   };
-  refused(csr({1, 8}, {0, 1, 1, 1, 2}), "are no csr matrix");
+  refused(csr({1, 8}, {0, 1, 1, 1, 2}), "are not a csr matrix");
   refused(csr({3, 1}, {0, 2, 2, 2, 2}), "sum_duplicates()");
-  refused(csr({1, -1}, {0, 1, 1, 1, 2}), "an index is no column");
+  refused(csr({1, -1}, {0, 1, 1, 1, 2}), "an index is not a column");
   refused(csr({1, 3, 5}, {0, 1, 1, 1, 3}), "2 values for 3 indices");
-  refused(csr({1, 3}, {0, 1, 1, 2}), "are no csr matrix");
+  refused(csr({1, 3}, {0, 1, 1, 2}), "are not a csr matrix");
   refused(csr({1, 3}, {0, 1, 1, 1, 2}, {4, -8}), "'fc.weight.shape'");
   refused(csr({1, 3}, {0, 1, 1, 1, 2}, {1 << 30, 1 << 30}), "'fc.weight' is [4, 8] in the model");
 }
@@ -100,7 +100,7 @@ TEST_F(ImportedMasks, MasksThatCannotBeAreRefused) {
            {"fc.bias", bias()}},
           "the mask 'fc.weight_mask'");
   refused({{"fc.weight", counted()}, {"fc.weight_mask", counted()}, {"fc.bias", bias()}},
-          "another value than 0 and 1 (its element 1,");
+          "a value other than 0 and 1 (its element 1,");
   refused({{"fc.weight", counted()}, {"fc.bias", bias()}, {"other_mask", every_third()}},
           "'other_mask' [4, 8] is in the file only");
 }

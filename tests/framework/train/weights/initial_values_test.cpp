@@ -126,8 +126,8 @@ TEST_F(InitFrom, APatternThatIsFoundIsKeptOrSaidToBeDropped) {
                        "it"));
   EXPECT_THAT(notes("algorithm: static"), Contains(dropped));
   EXPECT_THAT(notes("pattern: {type: nm, n: 3, m: 4}"),
-              Contains("fc1.weight: the pattern 3:4 of the sparsity section (static) is taken, and "
-                       "not 2:4 transposable, which the loaded weight has"));
+              Contains("fc1.weight: the pattern 3:4 of the sparsity section (static) replaces 2:4 "
+                       "transposable, which the loaded weight has"));
   EXPECT_THAT(notes("algorithm: magnitude, pattern: {type: nm, n: 2, m: 4, transposable: true}"),
               Not(Contains(dropped)));
 }
@@ -168,8 +168,8 @@ TEST_F(InitFrom, FilesThatDoNotFitAreNamedWithThePosition) {
                                (folder_ / "none.safetensors") + "': No such file or directory");
   const std::string path = write("module.");
   refused<CheckpointError>(path, "run.yaml:3:14: model.init_from: the values in '" + path +
-                                     "' are of another model: 'fc1.weight' [4, 784] is in the "
-                                     "model only; 'fc1.bias' [4] is in the model only;");
+                                     "' belong to a different model: 'fc1.weight' [4, 784] is in "
+                                     "the model only; 'fc1.bias' [4] is in the model only;");
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(ModelFile, RefusesAnotherModelAndChangesNothing) {
   const std::vector<float> before = other.parameter("fc2.bias")->to_dense().to_vector();
   save_model(folder / "model.h5", model);
   expect_throws<CheckpointError>([&] { load_weights(folder / "model.h5", other); },
-                                 "the checkpoint is of another model");
+                                 "the checkpoint belongs to a different model");
   EXPECT_EQ(other.parameter("fc2.bias")->to_dense().to_vector(), before);
 }
 

@@ -41,7 +41,7 @@ TEST_F(Pickles, AreToldByTheirFirstBytes) {
     for (const std::string& bytes : {pickle, framed}) {
       const std::string path = folder_.write(name, bytes);
       expect_throws<CheckpointError>([&] { load_weights(path, model_); },
-                                     "is a pickle by its first bytes, a program that reading it");
+                                     "is a pickle by its first bytes: reading it would run");
       expect_throws<CheckpointError>([&] { load_weights(path, model_); },
                                      ".items()}, '" + (folder_ / "net.safetensors") + "')");
     }
