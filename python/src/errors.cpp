@@ -110,11 +110,10 @@ void bind_errors(py::module_& module) {
   PyObject* const base = classes.error;
   classes.shape =
       add_class(module, "ShapeError", "Shapes that do not fit each other.", base, PyExc_ValueError);
-  classes.config = add_class(
-      module, "ConfigError",
-      "A configuration or an option that cannot be meant. `file`, `line`, `column` and `key` say "
-      "where the mistake is; each is None where that is not known.",
-      base, PyExc_ValueError);
+  classes.config = add_class(module, "ConfigError",
+                             "A wrong configuration or option. `file`, `line`, `column` and `key` "
+                             "give the place of the mistake; each is None if it is not known.",
+                             base, PyExc_ValueError);
   const py::object config = py::reinterpret_borrow<py::object>(classes.config);
   for (const char* name : {"file", "line", "column", "key"}) config.attr(name) = py::none();
   classes.checkpoint =
@@ -122,10 +121,11 @@ void bind_errors(py::module_& module) {
                 "A checkpoint that is damaged, of a newer format, or of another model.", base);
   classes.data =
       add_class(module, "DataError", "Data that is missing, malformed or inconsistent.", base);
-  classes.memory = add_class(module, "MemoryError", "Memory that the system did not give.", base,
-                             PyExc_MemoryError);
+  classes.memory =
+      add_class(module, "MemoryError", "The system did not provide the requested memory.", base,
+                PyExc_MemoryError);
   classes.state =
-      add_class(module, "StateError", "A call that the present state does not allow.", base);
+      add_class(module, "StateError", "A call that is not allowed in the present state.", base);
   py::register_exception_translator(translate);
 }
 
