@@ -317,7 +317,7 @@ def quantize(
 
     `config` gives a section `quantize`; without it, the run's own section or the defaults apply.
     `run.report` has the layers, and the results in float32 and in int8. `evaluate` and `load` run
-    the model in int8. The new run cannot be resumed. data: the data that was passed to `train`, if
+    the model in int8. Only a run with `algorithm: qat` can be resumed. data: the data that was passed to `train`, if
     any. Raises the errors of `train`.
     """
     with given_to(data):
