@@ -17,10 +17,10 @@ HEAD = """# Python reference
 
 <!-- Made by scripts/python_reference.py from the docstrings. -->
 
-The names of the package `lacuna` (`import lacuna as lc`). The [guide](../guides/python.md) shows how to use them together.
-A configuration `config` is a dict, the name of a YAML file, or YAML text. `set` changes its keys: a dict with dotted
-keys, `{"sparsity.sparsity": 0.9}`, or a list of texts, `["sparsity.sparsity=0.9"]`. Members of a base class are listed
-only there.
+The names of the package `lacuna` (`import lacuna as lc`). The [guide](../guides/python.md) shows how to use them
+together. A configuration `config` is a dict, the name of a YAML file, or YAML text. `set` changes its keys: a dict with
+dotted keys, `{"sparsity.sparsity": 0.9}`, or a list of texts, `["sparsity.sparsity=0.9"]`. Members of a base class are
+listed only there.
 """
 
 # The names under each heading; every other public name follows under the last heading.
@@ -93,9 +93,6 @@ def is_bound(initial):
 
 
 def write_class(cls, name, out, headings):
-    if headings[cls] != name:
-        out.append(f"### {name}\n\nAnother name of {anchor(headings[cls])}.\n")
-        return
     out.append(f"### {name}\n\n{documentation(cls)}\n")
     initial = vars(cls).get("__init__")
     if inspect.isfunction(initial) or is_bound(initial):
@@ -119,16 +116,20 @@ def flat(thing):
 
 
 def headings_of(names):
-    """The heading of each class: its own name if that is among the names, otherwise the first."""
+    """The heading of each class and function: the first name that is its own, otherwise the first one."""
     headings = {}
     for name, thing in names:
-        if inspect.isclass(thing) and (thing not in headings or thing.__name__ == name.rsplit(".", 1)[-1]):
-            headings[thing] = name
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            own = thing.__name__
+            if thing not in headings or own == name.rsplit(".", 1)[-1] != headings[thing].rsplit(".", 1)[-1]:
+                headings[thing] = name
     return headings
 
 
 def write(name, thing, out, headings):
-    if inspect.isclass(thing):
+    if (inspect.isclass(thing) or inspect.isfunction(thing)) and headings[thing] != name:
+        out.append(f"### {name}\n\nAnother name of {anchor(headings[thing])}.\n")
+    elif inspect.isclass(thing):
         write_class(thing, name, out, headings)
     elif callable(thing):
         out.append(f"### {name}\n\n```python\n{signature(thing, name)}\n```\n\n{documentation(thing)}\n")

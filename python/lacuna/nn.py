@@ -51,7 +51,7 @@ _Part = (Layer, _lacuna.Module, Parameter)
 
 
 class Module(_lacuna.OwnModule):
-    """The base class of your own modules: __init__ assigns the parts, forward computes the output.
+    """The base class of your own modules: `__init__` assigns the parts, forward computes the output.
 
     Everything that `Model` offers works too: parameters, state dicts, sparsity, optimizers,
     training and evaluation mode, `save` and `load_weights`, `predict` and `evaluate`. A list of

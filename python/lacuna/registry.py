@@ -91,9 +91,9 @@ def register(name: Optional[str] = None, *, kind: Optional[str] = None) -> Calla
     - A class derived from `lacuna.sparse.SparsityAlgorithm` is used by `sparsity: {algorithm: NAME}`.
       It gets the other keys of the entry, and `seed`, as keywords.
     - A class derived from `lacuna.nn.Module` is used by `model: [{type: NAME}]`. It gets `input_shape`
-      if its __init__ accepts it.
-    - A class derived from `lacuna.Dataset` is used by `data: {type: NAME}`. If its __init__ accepts
-      `split`, it is made once for "train" and once for "test".
+      if its `__init__` accepts it.
+    - A class derived from `lacuna.Dataset` is used by `data: {type: NAME}`. If its `__init__`
+      accepts `split`, it is made once for "train" and once for "test".
     - A function f(step) is a schedule, used by `lr: {type: NAME}`.
     - A function with kind="data" is used by `data: {type: NAME}`. It returns what `train` accepts as
       `data`.
