@@ -136,10 +136,10 @@ void bind_data(py::module_& module) {
       module, "Dataset",
       "A set of examples. `data[i]` and `data[[i, j]]` return pairs of arrays: inputs and answers. "
       "A subclass defines `__len__(self)` and `__getitem__(self, i)`, which returns (x, y): x is "
-      "an "
-      "array of numbers (a byte b becomes b / 255), y an integer (a class), numbers (targets) or "
-      "None. All examples have the shape and type of the first one. If the subclass sets neither "
-      "`num_classes` nor `class_names`, the largest class is found by a pass over all examples.")
+      "an array of numbers (a byte b becomes b / 255), y an integer (a class), numbers (targets) "
+      "or None. All examples have the shape and type of the first one. If the subclass sets "
+      "neither `num_classes` nor `class_names`, the largest class is found by a pass over all "
+      "examples.")
       .def(py::init_alias<>())
       .def("__len__", &Dataset::size)
       .def_property_readonly(
