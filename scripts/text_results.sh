@@ -143,7 +143,7 @@ over twenty steps. Written by
 Tiny Shakespeare, character by character, with a GPT of 4 layers and 128 features and a context of 64. The table
 shows the loss on the last tenth of the text, in nats per character, after 2,000 steps of 12 windows. The weights
 of the blocks are sparse; the embedding, which is also the head, is dense. The learning rate 1e-3 is nanoGPT's.
-Both models are better with a larger one, and the sparse model gains more.
+Dense and sparse models are better with a larger one, and the sparse models gain more.
 
 | model | validation loss | seconds |
 |---|---|---|
