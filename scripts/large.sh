@@ -42,9 +42,9 @@ row() { # NAME CONFIG
 MLPs on synthetic data (10 classes), trained by SET on $(number wide threads) threads of a machine with 24 GiB of memory.
 \`scripts/large.sh\` writes this page.
 
-Neurons are the inputs and outputs of the linear layers. Neurons *on a path* can be reached from an
-input over nonzeros, and reach an output. Losses are means over the first and the last ten steps.
-Seconds are those of a training step, updates of the masks included. Memory is the largest resident set.
+Neurons are the inputs and outputs of the linear layers. A neuron is *on a path* if nonzeros connect it to an
+input and to an output of the network. Losses are means over the first and the last ten steps. Seconds are
+those of a training step, including updates of the masks. GiB is the largest resident memory.
 
 | configuration | neurons | on a path | nonzeros | steps | first loss | last loss | s per step | GiB |
 |---|---|---|---|---|---|---|---|---|

@@ -123,14 +123,14 @@ others=$(results_without "$begin")
 
 $begin
 
-Trained models pruned without training ([pruning](../guides/pruning.md)). LS: the kept weights are fitted by least squares.
+Trained models, pruned in one shot ([pruning](../guides/pruning.md)). LS: the kept weights are fitted by least squares.
 Written by
 
     scripts/one_shot_results.sh CIFAR10_FOLDER${text:+ TEXT_FOLDER}
 
-ResNet-20 on CIFAR-10, trained elsewhere (tests/golden/models), all convolutions but the first, 512 training
-images ([configs/prune/cifar10_resnet20](../../configs/prune/cifar10_resnet20.yaml)): test accuracy in percent on JPEG
-copies of the images, $(number resnet magnitude 50 before test accuracy) before pruning.
+A ResNet-20 for CIFAR-10, trained with another tool (tests/golden/models). All convolutions but the first are pruned,
+with 512 training images for calibration ([configs/prune/cifar10_resnet20](../../configs/prune/cifar10_resnet20.yaml)).
+Test accuracy in percent on JPEG copies of the images, $(number resnet magnitude 50 before test accuracy) before pruning:
 
 $head_row
 $(rows resnet test accuracy)
@@ -138,8 +138,8 @@ TEXT
   if [ "${ONE_SHOT_TUNE:-1}" != 0 ]; then
     cat <<TEXT
 
-Three epochs of training at the kept masks after that (SGD, learning rate from 0.01 on a cosine to 0). The
-network was trained on the originals, and meets the copies for the first time there:
+Then the network trains for three epochs with these masks (SGD, learning rate from 0.01 along a cosine to 0). It was
+trained on the original images, and sees the copies for the first time in these epochs:
 
 | method | sparsity | pruned | and trained |
 |---|---|---|---|
@@ -149,14 +149,15 @@ TEXT
   if [ -n "$text" ]; then
     cat <<TEXT
 
-The GPT of the table above for Tiny Shakespeare (learning rate 3e-3, seed 0), the blocks' weights, 256 windows:
-perplexity of a character on the last tenth of the text, $(number gpt magnitude 50 before validation perplexity) before pruning.
+The dense GPT for Tiny Shakespeare ([table](#transformers-on-text), learning rate 3e-3, seed 0). The weights of the blocks
+are pruned, with 256 windows for calibration. Perplexity of a character on the last tenth of the text,
+$(number gpt magnitude 50 before validation perplexity) before pruning:
 
 $head_row
 $(rows gpt validation perplexity)
 
-The BERT for SST-2 (seed 0, the checkpoint that is best on the validation split), the encoder's weights, 512
-sentences: test accuracy in percent, $(number bert magnitude 50 before test accuracy) before pruning.
+The dense BERT for SST-2 (seed 0, the checkpoint that is best on the validation split). The weights of the encoder are
+pruned, with 512 sentences for calibration. Test accuracy in percent, $(number bert magnitude 50 before test accuracy) before pruning:
 
 $head_row
 $(rows bert test accuracy)

@@ -186,14 +186,13 @@ others=$(results_without "$begin")
 
 $begin
 
-What sparsity gains in equal time: GPTs of 4 layers on Tiny Shakespeare (12 windows of 64 characters per step, as
-[shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)), dense ones of several widths and sparse
-ones of larger widths, each for $seconds seconds of training on one core of
-$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The number of steps follows from
-the time of one, the smallest of five means over twenty on an otherwise idle machine; learning rate and updates have their
-schedules over these steps. Loss on the last tenth of the text, in nats per character, after a quarter, half and
-all of the time, mean over the seeds. No side's learning rate or first values are tuned here; a comparison with both
-tuned is in [results](results.md#sparse-or-dense). Written by
+Dense and wider sparse networks after equal time: GPTs of 4 layers on Tiny Shakespeare (12 windows of 64 characters per
+step, as in [shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)), trained for $seconds seconds on
+one core of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The time of a step is the
+smallest of five means over twenty steps on an otherwise idle machine; it determines the number of steps. Learning rate
+and updates have their schedules over these steps. The loss is that on the last tenth of the text, in nats per character,
+after a quarter, half and all of the time: the mean over the seeds. Learning rates and initial values are not tuned for
+either side; [results](results.md#sparse-or-dense) has a comparison with both tuned. Written by
 
     scripts/pareto.sh TEXT_FOLDER "$seeds"
 

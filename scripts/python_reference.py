@@ -17,11 +17,14 @@ HEAD = """# Python reference
 
 <!-- Made by scripts/python_reference.py from the docstrings. -->
 
-What `import lacuna as lc` holds. The [guide](../guides/python.md) shows how the parts go together.
+The names of the package `lacuna` (`import lacuna as lc`). The [guide](../guides/python.md) shows how to use them
+together. A configuration `config` is a dict, the name of a YAML file, or YAML text. `set` changes its keys: a dict with
+dotted keys, `{"sparsity.sparsity": 0.9}`, or a list of texts, `["sparsity.sparsity=0.9"]`. Members of a base class are
+listed only there.
 """
 
-# Headings with what stands under them; everything else that is public follows under the last one.
-RUNS = ("train plan load evaluate prune compare sweep export import_ from_torch "
+# The names under each heading; every other public name follows under the last heading.
+RUNS = ("train plan load evaluate prune shrink quantize compare sweep export import_ from_torch "
         "Run Plan LoadedRun MaskPicture").split()
 DATA = "Dataset ArrayDataset as_dataset load_data Loader".split()
 ERRORS = "Error ConfigError ShapeError DataError CheckpointError StateError MemoryError".split()
@@ -59,14 +62,27 @@ def documentation(thing):
     return "\n\n".join(paragraphs)
 
 
-def members(cls):
-    """Public functions and properties that a class defines or has from a base of lacuna's."""
+def anchor(name):
+    """A link to the heading of a name."""
+    return f"[{name}](#{name.lower().replace('.', '')})"
+
+
+def nearest_base(cls, headings):
+    """The first base that has a heading of its own, or None."""
+    return next((base for base in inspect.getmro(cls)[1:] if base in headings), None)
+
+
+def members(cls, base_on_page):
+    """Public functions and properties of a class, without those of a base that the page describes."""
     found = {}
+    described = inspect.getmro(base_on_page) if base_on_page else ()
     for base in reversed(inspect.getmro(cls)):
-        if not base.__module__.startswith("lacuna"):
+        if not base.__module__.startswith("lacuna") or base in described:
             continue
         for name, member in vars(base).items():
-            if not name.startswith("_") and member.__doc__:
+            if name.startswith("_") or not member.__doc__:
+                continue
+            if member.__doc__ != getattr(getattr(base_on_page, name, None), "__doc__", None):
                 found[name] = member
     return found
 
@@ -76,14 +92,17 @@ def is_bound(initial):
     return initial is not None and (initial.__doc__ or "").startswith("__init__(")
 
 
-def write_class(cls, name, out):
+def write_class(cls, name, out, headings):
     out.append(f"### {name}\n\n{documentation(cls)}\n")
     initial = vars(cls).get("__init__")
     if inspect.isfunction(initial) or is_bound(initial):
         called = signature(initial, "__init__").replace("__init__", name, 1)
         text = documentation(initial) if initial.__doc__ else ""
         out.append(f"```python\n{called}\n```\n" + (f"\n{text}\n" if text else ""))
-    for member_name, member in members(cls).items():
+    base = nearest_base(cls, headings)
+    if base:
+        out.append(f"A subclass of {anchor(headings[base])}.\n")
+    for member_name, member in members(cls, base).items():
         if isinstance(member, property):
             out.append(f"- `{member_name}`: {flat(member)}")
         elif callable(member) or isinstance(member, (staticmethod, classmethod)):
@@ -96,11 +115,28 @@ def flat(thing):
     return re.sub(r"\s+", " ", documentation(thing))
 
 
-def write(name, thing, out):
-    if inspect.isclass(thing):
-        write_class(thing, name, out)
+def headings_of(names):
+    """The heading of each class and function: the first name that is its own, otherwise the first one."""
+    headings = {}
+    for name, thing in names:
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            own = thing.__name__
+            if thing not in headings or own == name.rsplit(".", 1)[-1] != headings[thing].rsplit(".", 1)[-1]:
+                headings[thing] = name
+    return headings
+
+
+def write(name, thing, out, headings):
+    if (inspect.isclass(thing) or inspect.isfunction(thing)) and headings[thing] != name:
+        out.append(f"### {name}\n\nAnother name of {anchor(headings[thing])}.\n")
+    elif inspect.isclass(thing):
+        write_class(thing, name, out, headings)
     elif callable(thing):
         out.append(f"### {name}\n\n```python\n{signature(thing, name)}\n```\n\n{documentation(thing)}\n")
+
+
+def is_of_lacuna(thing):
+    return getattr(thing, "__module__", "").startswith("lacuna")
 
 
 def page():
@@ -118,20 +154,23 @@ def page():
         ("Layers", layers),
         ("Everything else", [name for name in public if name not in RUNS + DATA + ERRORS + layers]),
     ]
+    of_nn = [("nn." + name, getattr(lacuna.nn, name)) for name in ("Module", "Sequential", "ModuleList")]
+    of_sparse = [
+        ("sparse." + name, getattr(lacuna.sparse, name))
+        for name in sorted(dir(lacuna.sparse), key=str.lower)
+        if not name.startswith("_")
+    ]
+    of_sparse = [(name, thing) for name, thing in of_sparse if is_of_lacuna(thing)]
+    headings = headings_of([*public.items(), *of_nn, *of_sparse])
     out = [HEAD]
     for title, names in groups:
         out.append(f"## {title}\n")
         for name in names:
-            write(name, public[name], out)
-    out.append(f"## lacuna.nn\n\n{documentation(lacuna.nn)}\n")
-    for name in ("Module", "Sequential", "ModuleList"):
-        write("nn." + name, getattr(lacuna.nn, name), out)
-    out.append(f"## lacuna.sparse\n\n{documentation(lacuna.sparse)}\n")
-    for name in sorted(dir(lacuna.sparse), key=str.lower):
-        thing = getattr(lacuna.sparse, name)
-        if name.startswith("_") or not getattr(thing, "__module__", "").startswith("lacuna"):
-            continue
-        write("sparse." + name, thing, out)
+            write(name, public[name], out, headings)
+    for module, parts in ((lacuna.nn, of_nn), (lacuna.sparse, of_sparse)):
+        out.append(f"## {module.__name__}\n\n{documentation(module)}\n")
+        for name, thing in parts:
+            write(name, thing, out, headings)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).rstrip() + "\n"
 
 

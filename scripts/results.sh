@@ -69,17 +69,17 @@ seeds_text=$(echo $seeds | sed 's/ /, /g')
 # Tables of results
 
 Test accuracy on MNIST in percent: the mean of seeds $seeds_text, in brackets the lowest and the
-highest. An MLP 784-300-100-10, batch 128, Adam at 1e-3, 10 epochs; the hidden layers sparse, the
-classifier dense; masks change every 100 steps until 75 % of the run, with a cosine drop fraction
-from 0.3. Written by
+highest. The network is an MLP 784-300-100-10, trained with batches of 128 and Adam at 1e-3 for 10
+epochs. The hidden layers are sparse, the classifier is dense. Masks change every 100 steps until 75 %
+of the run, and the drop fraction falls from 0.3 along a cosine. This part is written by
 
     scripts/results.sh MNIST_FOLDER
 
-Dense, with a learning rate that decays at the end (configs/mnist_mlp_dense.yaml): $(accuracy "$results/dense-0-uniform-").
-RigL and static by layer (configs/mnist_mlp_group.yaml): $(accuracy "$results/group-0-uniform-").
-RigL at 95 %, then dense (configs/mnist_mlp_phases.yaml): $(accuracy "$results/phases-0-uniform-").
+- Dense, with a learning rate that decays at the end (configs/mnist_mlp_dense.yaml): $(accuracy "$results/dense-0-uniform-").
+- RigL in the first hidden layer, static in the second (configs/mnist_mlp_group.yaml): $(accuracy "$results/group-0-uniform-").
+- RigL at 95 %, then dense (configs/mnist_mlp_phases.yaml): $(accuracy "$results/phases-0-uniform-").
 
-Networks of millions of neurons: [Large networks](large.md).
+[Large networks](large.md) shows networks of millions of neurons.
 
 ## The same sparsity in both hidden layers (uniform)
 
@@ -91,8 +91,8 @@ $(table erk $main)
 
 ## Further algorithms
 
-SNIP prunes once, all weights of the hidden layers competing; saliency, straight-through (ste) and
-GMP follow the same cubic schedule; AC/DC alternates each epoch until 75 % of the run.
+SNIP prunes once, and all weights of the hidden layers compete. Saliency, straight-through (ste) and
+GMP follow the same cubic schedule. AC/DC alternates each epoch until 75 % of the run.
 
 $(table uniform $further)
 

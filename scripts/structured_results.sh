@@ -59,9 +59,9 @@ others=$(results_without "$begin")
 
 $begin
 
-The same network and training, seeds $(echo $seeds | sed 's/ /, /g'), the hidden layers in a pattern. Where dense weights are
-trained (SemiSparse, sparse activations) the learning rate is a tenth for the last 30 % of the steps, as
-in configs/mnist_mlp_dense.yaml; else it is constant. This part is written by
+The same network and training with seeds $(echo $seeds | sed 's/ /, /g'); the hidden layers have a pattern. If dense weights are
+trained (SemiSparse, sparse activations), the learning rate falls to a tenth for the last 30 % of the steps, as
+in configs/mnist_mlp_dense.yaml; otherwise it is constant. This part is written by
 
     scripts/structured_results.sh MNIST_FOLDER
 
@@ -89,7 +89,7 @@ $(row semi-2:4-exact "SemiSparse, chosen every 10 steps")
 
 ### Semi-sparse at first, dense for the rest
 
-SemiSparse 2:4 for a share of the steps, then the dense masters
+SemiSparse 2:4 for a share of the steps, then the dense master weights
 ([mnist_mlp_semi_sparse](../../configs/mnist_mlp_semi_sparse.yaml)):
 
 | sparse steps | accuracy |

@@ -134,15 +134,16 @@ others=$(results_without "$begin")
 $begin
 
 Mean of seeds $(echo $model_seeds | sed 's/ /, /g') (SST-2: $(echo $classifier_seeds | sed 's/ /, /g')), in brackets the lowest and the highest.
-Seconds are those of training on one core, without evaluations: the steps multiplied by the time of
-one, the smallest of five means over twenty, on $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). Written by
+Seconds are those of training on one core of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1),
+without evaluations: the number of steps multiplied by the time of a step, which is the smallest of five means
+over twenty steps. Written by
 
     scripts/text_results.sh TEXT_FOLDER "$model_seeds" "$classifier_seeds"
 
-Tiny Shakespeare, character by character: loss on the last tenth of the text, in nats per character, of a GPT
-of 4 layers and 128 features with a context of 64, after 2,000 steps of 12 windows. The blocks' weights are
-sparse; the head, which is the embedding, is dense. The learning rate 1e-3 is nanoGPT's; both gain from a
-larger one, the sparse model more.
+Tiny Shakespeare, character by character, with a GPT of 4 layers and 128 features and a context of 64. The table
+shows the loss on the last tenth of the text, in nats per character, after 2,000 steps of 12 windows. The weights
+of the blocks are sparse; the embedding, which is also the head, is dense. The learning rate 1e-3 is nanoGPT's.
+Dense and sparse models are better with a larger one, and the sparse models gain more.
 
 | model | validation loss | seconds |
 |---|---|---|
@@ -151,8 +152,8 @@ $(model_row gpt-dense-high "dense, 3e-3")
 $(model_row gpt-rigl80 "RigL 80 %, 3e-3 ([shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml))")
 $(model_row gpt-static80 "static 80 %, 3e-3")
 
-SST-2, sentences of film reviews, a BERT of 2 layers and 128 features from random weights: test accuracy in
-percent of the checkpoint that is best on the validation split.
+SST-2, sentences of film reviews, with a BERT of 2 layers and 128 features from random weights. The table shows
+the test accuracy, in percent, of the checkpoint that is best on the validation split.
 
 | model | test accuracy | seconds |
 |---|---|---|
@@ -162,8 +163,8 @@ $(classifier_row bert-2:4 "2:4, chosen at every step")
 
 ### Semi-sparse at first, dense for the rest, in a transformer
 
-The GPT with SemiSparse 2:4 in its blocks for a share of the steps, then the dense masters; learning rate
-3e-3, validation loss:
+The GPT with SemiSparse 2:4 in its blocks for a share of the steps, then with the dense master weights. The
+learning rate is 3e-3; the table shows the validation loss:
 
 | sparse steps | validation loss |
 |---|---|

@@ -1,7 +1,7 @@
 """Training sparse neural networks, truly sparse.
 
-The calls are those of PyTorch and of the sparsity API that its users know. Arrays are NumPy's;
-float32 arrays in C order are shared, not copied. Nothing is printed until `log` is called.
+Names and arguments are those of PyTorch and of the common sparsity APIs. Arrays are NumPy arrays;
+C-ordered float32 arrays are shared, not copied. Nothing is printed until `log` is called.
 """
 
 import os as _os

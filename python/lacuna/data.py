@@ -40,9 +40,9 @@ def _is_pair(example: Tuple[Any, ...]) -> bool:
 
 
 def as_dataset(given: Given) -> Dataset:
-    """A dataset of what stands for examples: a Dataset; a pair of arrays (x, y); whatever has
-    __len__ and __getitem__, as PyTorch's datasets; or an iterable of pairs (x, y), which is read
-    once and kept as arrays. Raises TypeError, DataError.
+    """Makes a dataset from examples: a Dataset; a pair of arrays (x, y); an object with `__len__`
+    and `__getitem__`, such as a dataset of PyTorch; or an iterable of pairs (x, y), which is read once
+    and stored as arrays. Raises TypeError, DataError.
     """
     if isinstance(given, Dataset):
         return given

@@ -48,14 +48,14 @@ def _image(png: bytes, caption: str, width: int = 200) -> str:
 
 
 class MaskPicture:
-    """A mask as a picture: a pixel for each position, or for each tile of several; dark is dense.
+    """A picture of a mask, with one pixel per position, or per tile of a large mask. Dark is dense.
 
-    A notebook shows it; `save` writes it to a file.
+    Notebooks display it; `save` writes it to a file.
     """
 
     def __init__(self, mask: Any, caption: str = "", *, most_pixels: int = 400):
         """mask: an array of bools, or a parameter. Dimension 0 is the rows, all others together
-        the columns. Raises ShapeError if it has no positions."""
+        the columns. Raises ShapeError if there are no positions."""
         import numpy
 
         if hasattr(mask, "mask") and not isinstance(mask, numpy.ndarray):

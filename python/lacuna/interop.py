@@ -26,11 +26,11 @@ def export(
 ) -> list[str]:
     """Writes a run's weights for other tools: "safetensors", "npz", "csr-npz", "onnx" or "hf".
 
-    Values are float32, zero where a mask has no position; `masks` adds NAME_mask for each of them,
-    and `sparse` stores the nonzeros alone (safetensors, onnx). Of a quantized run the int8 weights
-    with their scales are written where the format has them; `only` ("int8" or "float32") chooses.
-    Returns notes on what the file does not say. Raises ConfigError, CheckpointError; StateError if
-    something is at `path` already and `overwrite` is false.
+    Values are float32, and zero outside of masks. `masks` adds NAME_mask for each masked parameter,
+    and `sparse` stores only the nonzeros (safetensors, onnx). For a quantized run, int8 weights and
+    scales are written if the format supports them; `only` ("int8" or "float32") selects the form.
+    Returns notes on what the file does not contain. Raises ConfigError, CheckpointError; StateError
+    if `path` exists and `overwrite` is false.
     """
     return _lacuna._export(
         os.fspath(run),
@@ -53,12 +53,12 @@ def import_(
     set: Changes = None,
     find_pattern: bool = False,
 ) -> Run:
-    """Makes a run of step 0 with another tool's weights, which `train` can go on with.
+    """Makes a run of step 0 from the weights of another tool. `train` can continue it.
 
-    weights: a file (safetensors, npz, npy), a folder of Hugging Face's, or a state_dict of arrays
-    or PyTorch's tensors. config: the model and its data; if it is left out, the model is made of
-    the names and shapes, and `set` must give the data. Raises as `train`, and where names or shapes
-    do not fit, with a list of the differences.
+    weights: a file (safetensors, npz, npy), a Hugging Face folder, or a state_dict of arrays or of
+    PyTorch's tensors. config: the model and its data. Without it, the model is inferred from names
+    and shapes, and `set` must give the data. Raises the errors of `train`; if names or shapes do
+    not fit, the message lists the differences.
     """
     if not isinstance(weights, Mapping):
         _lacuna._import(
@@ -76,9 +76,9 @@ def import_(
 
 
 def from_torch(state_dict: Mapping[str, Any]) -> dict[str, numpy.ndarray[Any, Any]]:
-    """A PyTorch state_dict as arrays under the same names, without copies where memory allows.
+    """Converts a PyTorch state_dict to arrays under the same names.
 
-    Tensors of the CPU are shared, not copied. The prefix "module." of DataParallel and the counters
+    Tensors on the CPU are shared, not copied. The prefix "module." of DataParallel and the counters
     `num_batches_tracked` are left out.
     """
     import numpy

@@ -1,7 +1,7 @@
 """Layers, with PyTorch's names and arguments: what a `Model` is made of.
 
-A layer here is a description, as an entry of a configuration's `model` is; a `Model` makes it. Of
-sizes that the layer before gives, such as `in_features`, any may be None.
+A layer here is a description, like an entry of a configuration's `model`; a `Model` builds it.
+Sizes that follow from the previous layer, such as `in_features`, can be None.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Pair = Union[int, Tuple[int, int]]
 
 
 class Layer:
-    """A layer by its type in a configuration, with its keys: Layer("linear", out_features=10)."""
+    """A layer, by its type and keys in a configuration: Layer("linear", out_features=10)."""
 
     def __init__(self, type: str, name: Optional[str] = None, **keys: Any) -> None:
         self.type = type
@@ -22,7 +22,7 @@ class Layer:
         self.keys = {key: value for key, value in keys.items() if value is not None}
 
     def to_config(self) -> Dict[str, Any]:
-        """The layer as an entry of a configuration."""
+        """Returns the layer as an entry of a configuration."""
         config: Dict[str, Any] = {"type": self.type}
         if self.name is not None:
             config["name"] = self.name
@@ -78,7 +78,7 @@ def Conv2d(
     name: Optional[str] = None,
     init: Any = None,
 ) -> Layer:
-    """[batch, in_channels, height, width] -> [batch, out_channels, ...]."""
+    """2D convolution. [batch, in_channels, height, width] -> [batch, out_channels, ...]."""
     return Layer(
         "conv2d",
         name,
@@ -104,7 +104,7 @@ def Conv1d(
     name: Optional[str] = None,
     init: Any = None,
 ) -> Layer:
-    """[batch, in_channels, length] -> [batch, out_channels, ...]."""
+    """1D convolution. [batch, in_channels, length] -> [batch, out_channels, ...]."""
     return Layer(
         "conv1d",
         name,
@@ -128,17 +128,17 @@ def ReLU(*, name: Optional[str] = None) -> Layer:
 
 
 def LeakyReLU(negative_slope: float = 0.01, *, name: Optional[str] = None) -> Layer:
-    """x where x >= 0, else negative_slope x."""
+    """x for x >= 0, otherwise negative_slope * x."""
     return Layer("leaky_relu", name, negative_slope=negative_slope)
 
 
 def GELU(approximate: str = "none", *, name: Optional[str] = None) -> Layer:
-    """x times the normal distribution's cumulative function; approximate: "none" or "tanh"."""
+    """x times the normal distribution's cumulative function. approximate: "none" or "tanh"."""
     return Layer("gelu", name, approximate=approximate)
 
 
 def SiLU(*, name: Optional[str] = None) -> Layer:
-    """x sigmoid(x)."""
+    """x * sigmoid(x)."""
     return Layer("silu", name)
 
 
@@ -153,7 +153,7 @@ def Tanh(*, name: Optional[str] = None) -> Layer:
 
 
 def Dropout(p: float = 0.5, *, name: Optional[str] = None) -> Layer:
-    """Zeroes elements with probability p while training."""
+    """Sets elements to zero with probability p, in training only."""
     return Layer("dropout", name, p=p)
 
 
@@ -184,14 +184,14 @@ BatchNorm1d = BatchNorm2d
 def LayerNorm(
     normalized_shape: Optional[int] = None, eps: float = 1e-5, *, name: Optional[str] = None
 ) -> Layer:
-    """Normalizes over the last dimension, of that size."""
+    """Normalizes over the last dimension, whose size is normalized_shape."""
     return Layer("layer_norm", name, features=normalized_shape, eps=eps)
 
 
 def RMSNorm(
     normalized_shape: Optional[int] = None, eps: float = 1e-6, *, name: Optional[str] = None
 ) -> Layer:
-    """Divides by the root of the mean square over the last dimension."""
+    """Divides by the root mean square over the last dimension."""
     return Layer("rms_norm", name, features=normalized_shape, eps=eps)
 
 
@@ -237,7 +237,7 @@ def AvgPool2d(
 
 
 def GlobalAvgPool(*, name: Optional[str] = None) -> Layer:
-    """The mean of each channel: PyTorch's AdaptiveAvgPool2d(1) and Flatten."""
+    """The mean of each channel, as PyTorch's AdaptiveAvgPool2d(1) and Flatten."""
     return Layer("global_average_pool", name)
 
 
@@ -249,9 +249,9 @@ def Embedding(
     init: Any = None,
     sparse: bool = False,
 ) -> Layer:
-    """A vector for each token. Ids [batch, length] -> [batch, length, embedding_dim].
+    """One vector per token. Ids [batch, length] -> [batch, length, embedding_dim].
 
-    With sparse=True a step changes the rows of its batch's tokens alone, and costs what they do.
+    With sparse=True, a step updates only the rows of the batch's tokens, and costs only their work.
     """
     return Layer(
         "token_embedding",
@@ -264,7 +264,7 @@ def Embedding(
 
 
 def Sequential(*layers: Union[Layer, str], name: Optional[str] = None) -> Layer:
-    """Layers one after the other, a level of names of their own."""
+    """Layers one after the other. Their names are under the name of the Sequential."""
     return Layer("sequential", name, layers=list(layers))
 
 
@@ -273,14 +273,14 @@ def Residual(
     shortcut: Optional[Sequence[Union[Layer, str]]] = None,
     name: Optional[str] = None,
 ) -> Layer:
-    """layers(x) + shortcut(x); without a shortcut, layers(x) + x. It adds no level of names."""
+    """layers(x) + shortcut(x); without a shortcut, layers(x) + x. Adds no level of names."""
     return Layer(
         "residual", name, layers=list(layers), shortcut=None if shortcut is None else list(shortcut)
     )
 
 
 def Parallel(*branches: Union[Layer, str], name: Optional[str] = None) -> Layer:
-    """Branches that are given the same input, their outputs side by side."""
+    """Gives all branches the same input, and concatenates their outputs."""
     return Layer("parallel", name, layers=list(branches))
 
 

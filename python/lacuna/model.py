@@ -11,10 +11,10 @@ from lacuna.layers import Layer, input_shape_of, to_configs
 class Model(_lacuna.Sequential):
     """A model of layers one after the other.
 
-    layers: a list of layers, or what a configuration's section `model` may be: a list of dicts, or
-    a dict with `layers` or `preset`. input_shape: the shape of one example, without the batch; it
-    may be left out where the first layer with a size is a Linear or a norm. seed: of the first
-    values. Raises ConfigError.
+    layers: a list of layers, or a configuration's section `model`: a list of dicts, or a dict with
+    `layers` or `type` (a preset). input_shape: the shape of one example, without the batch; it can
+    be left out if the first layer with a size is a Linear or a norm. seed: of the initial values.
+    Raises ConfigError.
     """
 
     def __init__(

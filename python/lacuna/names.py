@@ -1,4 +1,4 @@
-"""Values of lacuna that other APIs have as objects or as functions, and that may be used as both."""
+"""Values that some APIs have as attributes and others as functions, and that work as both here."""
 
 from __future__ import annotations
 

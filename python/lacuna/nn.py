@@ -9,8 +9,8 @@
         def forward(self, x):
             return self.fc2(lacuna.relu(self.fc1(x.flatten())))
 
-Layers, modules and parameters that are assigned to attributes are parts of the module, under the
-attribute's name. A layer becomes one when it is assigned; its sizes must be given.
+A layer, module or parameter that is assigned to an attribute becomes a part of the module, under
+the attribute's name. A layer is built when it is assigned, so its sizes must be given.
 """
 
 from __future__ import annotations
@@ -51,35 +51,35 @@ _Part = (Layer, _lacuna.Module, Parameter)
 
 
 class Module(_lacuna.OwnModule):
-    """A module of a class of one's own: __init__ assigns its parts, forward computes.
+    """The base class of your own modules: `__init__` assigns the parts, forward computes the output.
 
-    All of `Model` works on it: parameters, state dicts, sparsity, optimizers, training and
-    evaluation mode, `save` and `load_weights`, `predict` and `evaluate`. In a list of layers for
-    `Model` it is a layer as any other. forward(self, *inputs) gets Variables, and returns one;
-    keywords of a call are forward's own.
+    Everything that `Model` offers works too: parameters, state dicts, sparsity, optimizers,
+    training and evaluation mode, `save` and `load_weights`, `predict` and `evaluate`. A list of
+    layers for `Model` can contain such a module. forward(self, *inputs) receives Variables and
+    returns one; keywords of a call are passed to forward.
 
-    Parts may be assigned once. A module is a part of one other; a layer that is used twice shares
-    its weights.
+    A part can be assigned only once, and a module can be a part of only one other module. A layer
+    that forward uses twice shares its weights.
     """
 
     def __init__(self) -> None:
         super().__init__(type(self).__name__)
 
     def forward(self, *inputs: _lacuna.Variable) -> _lacuna.Variable:
-        """What the module computes. Dimension 0 of its inputs is the batch."""
+        """Computes the output. Dimension 0 of the inputs is the batch."""
         raise NotImplementedError(f"the class '{type(self).__name__}' defines no forward()")
 
     def register_buffer(self, name: str, values: Any) -> None:
-        """Adds an array that is saved and loaded, but not trained, as an attribute."""
+        """Adds an attribute, an array that is saved and loaded but not trained."""
         self._check_name(name)
         self._add_buffer(name, values)
 
     def register_parameter(self, name: str, parameter: Parameter) -> None:
-        """What assigning a parameter to the attribute of that name does."""
+        """Assigns a parameter to the attribute of this name."""
         setattr(self, name, parameter)
 
     def add_module(self, name: str, module: Any) -> None:
-        """What assigning a layer or a module to the attribute of that name does."""
+        """Assigns a layer or a module to the attribute of this name."""
         setattr(self, name, module)
 
     def _check_name(self, name: str) -> None:
@@ -157,7 +157,7 @@ class Module(_lacuna.OwnModule):
 
 
 class Sequential(Module):
-    """Layers and modules one after the other, named 0, 1, … where a layer has no name."""
+    """Layers and modules one after the other. Parts without a name are named 0, 1, …"""
 
     def __init__(self, *layers: Union[Layer, str, _lacuna.OwnModule]) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class Sequential(Module):
             setattr(self, getattr(made, "name", None) or str(index), made)
 
     def forward(self, *inputs: _lacuna.Variable) -> _lacuna.Variable:
-        """The last one's output."""
+        """Returns the output of the last module."""
         (x,) = inputs
         for module in self:
             x = module(x)
@@ -184,18 +184,18 @@ class Sequential(Module):
 
 
 class ModuleList(Sequential):
-    """Modules in a list, which forward of the module around them calls."""
+    """A list of modules, for a module whose forward calls them."""
 
     def __init__(self, modules: Iterable[Union[Layer, str, _lacuna.OwnModule]] = ()) -> None:
         super().__init__(*modules)
 
     def append(self, module: Union[Layer, str, _lacuna.OwnModule]) -> "ModuleList":
-        """Adds one at the end."""
+        """Adds a module at the end."""
         setattr(self, str(len(self)), Layer(module) if isinstance(module, str) else module)
         return self
 
     def forward(self, *inputs: _lacuna.Variable) -> _lacuna.Variable:
-        """Raises TypeError: a list computes nothing."""
+        """Raises TypeError, because a list computes nothing."""
         raise TypeError("a ModuleList has no forward(); call its modules")
 
 

@@ -1,4 +1,4 @@
-"""Names in configurations for algorithms, layers, data and schedules of one's own."""
+"""Names in configurations for your own algorithms, layers, data and schedules."""
 
 from __future__ import annotations
 
@@ -86,18 +86,21 @@ def _kind_of(thing: Any, name: str) -> str:
 
 
 def register(name: Optional[str] = None, *, kind: Optional[str] = None) -> Callable[[_T], _T]:
-    """Makes a class, or a function, a name in configurations.
+    """A decorator that gives a class or a function a name in configurations.
 
-    A class derived from `lacuna.sparse.SparsityAlgorithm` is what `sparsity: {algorithm: NAME}`
-    makes, with the other keys of the entry as keywords, and `seed`. One derived from
-    `lacuna.nn.Module` is a layer, `model: [{type: NAME}]`, which is given `input_shape` if it takes
-    it. One derived from `lacuna.Dataset` is `data: {type: NAME}`; one that takes `split` is made for
-    "train" and for "test". A function f(step) is a schedule: `lr: {type: NAME}`; with kind="data" a
-    function returns what `train` takes as `data`.
+    - A class derived from `lacuna.sparse.SparsityAlgorithm` is used by `sparsity: {algorithm: NAME}`.
+      It gets the other keys of the entry, and `seed`, as keywords.
+    - A class derived from `lacuna.nn.Module` is used by `model: [{type: NAME}]`. It gets `input_shape`
+      if its `__init__` accepts it.
+    - A class derived from `lacuna.Dataset` is used by `data: {type: NAME}`. If its `__init__`
+      accepts `split`, it is made once for "train" and once for "test".
+    - A function f(step) is a schedule, used by `lr: {type: NAME}`.
+    - A function with kind="data" is used by `data: {type: NAME}`. It returns what `train` accepts as
+      `data`.
 
-    Without a name it is the class's or function's own. A name that was registered before gets the
-    new one; those that come with lacuna raise StateError. Runs of `sweep`, and of the program
-    `python3 -m lacuna --import MODULE`, know names that a module registers when it is imported.
+    name: by default the name of the class or function. Registering a name again replaces it; a name
+    that lacuna itself uses raises StateError. Runs of `sweep`, and of the program
+    `python3 -m lacuna --import MODULE`, know the names that a module registers on import.
     """
     if name is not None and not isinstance(name, str):
         raise TypeError("register: expected a name, as in @lacuna.register('mine')")
@@ -184,7 +187,7 @@ def name_of_algorithm(cls: Type[_lacuna.SparsityAlgorithm]) -> str:
 
 
 def class_of_algorithm(name: str) -> Type[_lacuna.SparsityAlgorithm]:
-    """The class of an algorithm's name, in any case. Raises ConfigError."""
+    """Returns the class of the algorithm with this name, in any case. Raises ConfigError."""
     for cls in _subclasses(_lacuna.SparsityAlgorithm):
         builtin = cls.__module__ == "lacuna._lacuna"
         if builtin and name.lower().replace("_", "") == cls.__name__.lower():

@@ -54,18 +54,17 @@ def set_values(values: Changes) -> list[str]:
 
 
 class Run:
-    """A run and its folder, which holds all that is known of it.
+    """A run. Its folder contains everything that is known of it.
 
-    `Run(folder)` opens one that is there; `train`, `prune`, `shrink` and `import_` return one. Anything that
-    takes a run takes its folder's name too.
+    `Run(folder)` opens an existing run; `train`, `prune`, `shrink`, `quantize` and `import_` return
+    one. Functions that accept a run also accept the name of its folder. `report` is the dict of
+    prune.json, shrink.json or quantize.json after these calls, otherwise None.
     """
 
     def __init__(self, run_dir: Path):
         self._dir = os.fspath(run_dir)
         self._state: Optional[str] = None
         self.report: Optional[dict[str, Any]] = None
-        """What `prune`, `shrink` or `quantize` did: a dict as in prune.json, shrink.json or
-        quantize.json."""
         _lacuna._read_config(self._dir)  # raises DataError where there is no run
 
     @property
@@ -75,38 +74,38 @@ class Run:
 
     @property
     def state(self) -> str:
-        """"finished", "stopped early", "stopped" (it can go on), or "unfinished"."""
+        """"finished", "stopped early", "stopped" (can be resumed), or "unfinished"."""
         if self._state is not None:
             return self._state
         return "unfinished" if self.summary is None else "finished"
 
     @property
     def config(self) -> dict[str, Any]:
-        """The run's configuration, as its folder has it."""
+        """The run's resolved configuration, from its folder."""
         return _lacuna._read_config(self._dir)
 
     @property
     def summary(self) -> Optional[dict[str, Any]]:
-        """Results, sizes and times of a run that has ended (summary.json); None before."""
+        """Results, sizes and times (summary.json); None before the run has ended."""
         return _lacuna._read_summary(self._dir)
 
     @property
     def metrics(self) -> dict[str, dict[str, numpy.ndarray[Any, Any]]]:
-        """The run's course: for each split ("train", "validation", "test") a dict of columns, as
-        float64 arrays of equal length: "step", "epoch", "loss", "accuracy", "lr", …; NaN where a
-        value is missing. "update" has a row for each change of a mask."""
+        """The events of metrics.jsonl. For each split ("train", "validation", "test"), a dict of
+        columns ("step", "epoch", "loss", "accuracy", "lr", …), which are float64 arrays of equal
+        length; a missing value is NaN. "update" has one row per change of a mask."""
         return _lacuna._read_metrics(self._dir)
 
     def load(self, *, last: bool = False) -> LoadedRun:
-        """Opens the model: see `load`."""
+        """Opens the run for predictions, as `load` does."""
         return _lacuna.load(self._dir, last=last)
 
     def evaluate(self, **options: Any) -> Metrics:
-        """See `evaluate`."""
+        """Evaluates the run, as `evaluate` does."""
         return evaluate(self._dir, **options)
 
     def resume(self, **options: Any) -> "Run":
-        """Goes on with the run, and returns it: see `train`."""
+        """Continues the run, with the options of `train`, and returns it."""
         self._state = train(run_dir=self._dir, resume=True, **options)._state
         return self
 
@@ -121,28 +120,29 @@ class Run:
 
 
 class Plan:
-    """What a run will do, counted before any training. `print(plan)` shows it as a table."""
+    """The size and cost of a run, computed before training. `print(plan)` shows a table.
+
+    `report` is the dict that `lacuna plan --json` prints, `config` the resolved configuration.
+    """
 
     def __init__(self, report: dict[str, Any], text: str, config: dict[str, Any]):
         self.report = report
-        """All of it: a dict, as `lacuna plan --json` prints it."""
         self.config = config
-        """The configuration with the value of every key that was left out."""
         self._text = text
 
     @property
     def layers(self) -> Any:
-        """A record for each module: path, type, output, parameters, nonzeros and FLOPs: a list."""
+        """A list with one dict per module: path, type, output, parameters, nonzeros and FLOPs."""
         return self.report["layers"]
 
     @property
     def parameters(self) -> Any:
-        """A record for each parameter: shape, algorithm, nonzeros, layout, updates: a list."""
+        """A list with one dict per parameter: shape, algorithm, nonzeros, layout and updates."""
         return self.report["parameters"]
 
     @property
     def steps(self) -> int:
-        """Optimizer steps of the run."""
+        """Number of optimizer steps of the run."""
         return int(self.report["steps"])
 
     def __str__(self) -> str:
@@ -167,23 +167,23 @@ def train(
 ) -> Run:
     """Trains a configuration in a run folder, as `lacuna train` does, and returns the run.
 
-    run_dir: the folder; by default the configuration's `run_dir`, else runs/NAME of its file.
-    resume: go on with the run in that folder from its newest checkpoint, bit for bit as if it had
-        never stopped. `set` may change what does not touch the numbers; `change` also the
-        optimizer, which is recorded.
-    on_step: called as f(step, loss, metrics) after each step: steps are counted from 1, the loss is
-        the mean of the step's examples, and metrics has the last events of each split by name,
+    run_dir: the folder; by default the configuration's `run_dir`, else runs/<name of its file>.
+    resume: continue the run in that folder from its newest checkpoint, bit for bit as if it had
+        never stopped. `set` can change keys that do not affect the numbers; `change` can also
+        change the optimizer, and the change is recorded.
+    on_step: called as f(step, loss, metrics) after each step. Steps count from 1, the loss is the
+        mean over the step's examples, and metrics has the last event of each split by name:
         {"train": {"accuracy": …}, "test": {…}}. If it returns False, the run writes a checkpoint
-        and ends. What it raises ends the run without one.
-    data: the examples, instead of the configuration's `data.type`: what `as_dataset` takes, or a
-        dict of such for "train", "validation" and "test". The other keys of the section `data`
-        count as for any data. The run's folder does not have it: give it again to `resume`, and to
-        `evaluate`; it must be the same.
+        and ends. An exception ends the run without a checkpoint.
+    data: the examples, in place of the configuration's `data.type`: a value that `as_dataset`
+        accepts, or a dict of them for "train", "validation" and "test". The other keys of the
+        section `data` apply as usual. The run folder does not contain the examples: pass the same
+        data again to `resume` and to `evaluate`.
 
     Ctrl-C (SIGINT) ends the run after a checkpoint, and raises KeyboardInterrupt; a second one ends
-    the process. Other Python threads run while it trains. `train.threads` stays set afterwards.
-    Raises ConfigError, DataError, CheckpointError; StateError when the folder is in use, or another
-    training is running in this process; Error when training diverges.
+    the process. Other Python threads run during the training. `train.threads` stays set afterwards.
+    Raises ConfigError, DataError, CheckpointError; StateError if the folder is in use or another
+    training is running in this process; Error if the training diverges.
     """
     registry.require_no_import("train")
     given = given_config(config)
@@ -201,10 +201,10 @@ def train(
 def plan(
     config: Config, *, set: Changes = None, seconds: float = 0.0, data: Optional[Given] = None
 ) -> Plan:
-    """What a run of the configuration will do; mistakes in it are found as `train` finds them.
+    """Computes the size and cost of a run, and checks the configuration as `train` does.
 
     Data is read, but nothing is written. With `seconds`, steps of the run and of dense training are
-    timed for so long each, and `plan.report["time"]` has the result. `data` is as in `train`.
+    timed for this long each, and `plan.report["time"]` has the result. data: as for `train`.
     Raises ConfigError, DataError, CheckpointError, MemoryError.
     """
     given = given_config(config)
@@ -221,10 +221,10 @@ def evaluate(
     data_changed: bool = False,
     data: Optional[Given] = None,
 ) -> Metrics:
-    """Loss, accuracy, … of a run's checkpoint on the data it holds out: a dict for each split.
+    """Evaluates a run's checkpoint on its validation and test data: a dict of results per split.
 
-    `set` may change the sections data, loss and train. `data_changed` accepts data that is not what
-    it was in training. `data` is what the run was trained on, where `train` was given it. Raises
+    `set` can change the sections data, loss and train. `data_changed` accepts data that differs
+    from that of the training. data: the data that was passed to `train`, if any. Raises
     ConfigError, CheckpointError, DataError.
     """
     with given_to(data):
@@ -249,12 +249,12 @@ def prune(
     last: bool = False,
     data: Optional[Given] = None,
 ) -> Run:
-    """Prunes a trained run (or checkpoint) in one shot, into a run of its own that can go on.
+    """Prunes a trained run (or checkpoint) in one shot. The result is a new run.
 
-    sparsity: the fraction of zeros, in [0, 1); method: "magnitude", "wanda", "sparsegpt" or "admm"
-    (the default). Instead of these, `config` gives a section `sparsity`. `run.report` says what was
-    done. `run.resume()` trains on with the pruned weights. `data` is what the source was trained
-    on, where `train` was given it. Raises as `train`.
+    sparsity: the fraction of zeros, in [0, 1). method: "magnitude", "wanda", "sparsegpt" or "admm"
+    (the default). Instead of these, `config` can give a section `sparsity`. `run.report` describes
+    the result, and `run.resume()` trains the pruned weights further. data: the data that was passed
+    to `train`, if any. Raises the errors of `train`.
     """
     with given_to(data):
         report = _lacuna._prune(
@@ -280,13 +280,13 @@ def shrink(
     last: bool = False,
     data: Optional[Given] = None,
 ) -> Run:
-    """Removes whole units of a trained run (or checkpoint), into a smaller run that can go on.
+    """Removes whole units of a trained run (or checkpoint). The result is a new, smaller run.
 
-    to: what is left, {"flops": 0.5}, {"parameters": 0.5} or {"time": 0.5}; method: "magnitude" (the
-    default), "saliency", "error" or "dead", which takes no `to`. Instead of these, `config` gives a
-    section `shrink`, and may give sections that take the place of the run's. `run.report` has the
-    units that stay. `run.resume()` fine-tunes the smaller model. `data` is what the source was
-    trained on, where `train` was given it. Raises as `train`.
+    to: the part that remains, {"flops": 0.5}, {"parameters": 0.5} or {"time": 0.5}. method:
+    "magnitude" (the default), "saliency", "error", or "dead", which has no `to`. Instead of these,
+    `config` can give a section `shrink`, and sections that replace those of the run. `run.report`
+    lists the units that stay, and `run.resume()` fine-tunes the smaller model. data: the data that
+    was passed to `train`, if any. Raises the errors of `train`.
     """
     if to is not None and (not isinstance(to, Mapping) or len(to) != 1):
         raise TypeError('shrink: `to` must be a dict of one budget, as {"flops": 0.5}')
@@ -313,12 +313,12 @@ def quantize(
     last: bool = False,
     data: Optional[Given] = None,
 ) -> Run:
-    """Brings the linear layers of a trained run (or checkpoint) to int8, into a run of its own.
+    """Converts layers of a trained run (or checkpoint) to int8. The result is a new run.
 
-    `config` gives a section `quantize`; without it the run's own section counts, or the defaults.
-    `run.report` has the layers, and the evaluation in float32 and in int8. `evaluate` and `load`
-    run the model in int8; it is not trained on. `data` is what the source was trained on, where
-    `train` was given it. Raises as `train`.
+    `config` gives a section `quantize`; without it, the run's own section or the defaults apply.
+    `run.report` has the layers, and the results in float32 and in int8. `evaluate` and `load` run
+    the model in int8. Only a run with `algorithm: qat` can be resumed. data: the data that was passed to `train`, if
+    any. Raises the errors of `train`.
     """
     with given_to(data):
         report = _lacuna._quantize(
@@ -328,11 +328,11 @@ def quantize(
 
 
 def compare(*runs: Path, by: Optional[str] = None) -> Any:
-    """Results and settings of runs side by side, the best first.
+    """Compares results and settings of runs, the best run first.
 
-    A folder without a run stands for the runs below it. by: "step" or "seconds" compares them as
-    they were when each had taken as many. Returns a pandas.DataFrame with a row for each run, and
-    the settings that differ as columns; without pandas a list of dicts. Raises DataError.
+    A folder that is not a run stands for the runs in it. by: "step" or "seconds" compares the runs
+    after the same number of steps or seconds. Returns a pandas.DataFrame with one row per run, and
+    the settings that differ as columns; without pandas, a list of dicts. Raises DataError.
     """
     if not runs:
         raise TypeError("compare: expected at least one run")
@@ -359,14 +359,19 @@ def sweep(
     random: int = 0,
     random_seed: int = 0,
 ) -> Any:
-    """Trains a run for each combination of values and each seed, each in a process of its own.
+    """Trains one run per combination of values and seed, each in its own process.
 
-    over: {"optimizer.lr": [0.1, 0.01], …}, or a list of what `lacuna sweep --over` takes. random:
-    so many combinations are drawn instead of all. The same call goes on with what is unfinished.
-    Names that were registered are known to the runs, which import the modules and read the script
-    that registered them: a script's own calls stand under `if __name__ == "__main__":`. What a
-    notebook's cells register has no file, and is not known. Returns the runs as `compare` does. Ctrl-C ends the runs after a checkpoint. Raises ConfigError before anything runs
-    if a run could not begin; StateError if some failed, with the folder of their output.
+    over: {"optimizer.lr": [0.1, 0.01], …}, or a list of arguments of `lacuna sweep --over`.
+    seeds: number of seeds per combination. jobs: number of runs at a time. random: number of
+    combinations to draw, instead of all.
+
+    Returns the runs as `compare` does. Ctrl-C ends the runs after a checkpoint; the same call
+    continues them. Raises ConfigError before anything runs if a run could not begin; StateError if
+    runs failed, with the folder of their output.
+
+    The runs import the modules, and the script, that registered names. So put a script's own calls
+    under `if __name__ == "__main__":`. Names registered in a notebook have no file, and are unknown
+    to the runs.
     """
     axes = list(over) if not isinstance(over, Mapping) else [
         f"{key}=" + ",".join(_lacuna._assignments({"v": value})[0][2:] for value in values)

@@ -11,13 +11,13 @@ from lacuna._lacuna import Parameter
 
 
 class StateArray(np.ndarray):  # type: ignore[type-arg]
-    """A state of one parameter, without a copy; requires_dense keeps it whole whatever the mask."""
+    """A state of one parameter, not a copy. requires_dense keeps it at every position."""
 
     _place: Tuple[_lacuna.Optimizer, str, str]
 
     @property
     def requires_dense(self) -> bool:
-        """Whether it stays dense; to be set, in layouts that store every position."""
+        """Whether the state is kept at every position. Works in layouts that store every position."""
         optimizer, parameter, name = self._place
         return optimizer.requires_dense(parameter, name)
 
@@ -28,22 +28,22 @@ class StateArray(np.ndarray):  # type: ignore[type-arg]
 
 
 class States:
-    """What `optimizer.state` is.
+    """The type of `optimizer.state`.
 
-    optimizer.state[p] has all states of a parameter, or of the one of that name, as arrays by their
-    names: before its first step they are made of zeros. optimizer.state(p) has those that there
-    are. A state's `requires_dense = True` keeps it whole, whatever the mask.
+    optimizer.state[p] has all states of a parameter (or its name) as arrays by name, and creates
+    missing ones as zeros. optimizer.state(p) has the existing ones. A state's `requires_dense =
+    True` keeps it at every position, whatever the mask.
     """
 
     def __init__(self, optimizer: _lacuna.Optimizer) -> None:
         self._optimizer = optimizer
 
     def __call__(self, parameter: Union[str, Parameter]) -> Dict[str, StateArray]:
-        """The states of a parameter that there are."""
+        """Returns the existing states of a parameter."""
         return self._arrays(parameter, False)
 
     def __getitem__(self, parameter: Union[str, Parameter]) -> Dict[str, StateArray]:
-        """All states of a parameter."""
+        """Returns all states of a parameter."""
         return self._arrays(parameter, True)
 
     def _arrays(self, parameter: Union[str, Parameter], made: bool) -> Dict[str, StateArray]:
@@ -69,9 +69,9 @@ class States:
         return list(self)
 
     def values(self) -> List[Dict[str, StateArray]]:
-        """The states of each of them."""
+        """Returns the states of each parameter."""
         return [self[parameter] for parameter in self]
 
     def items(self) -> List[Tuple[Parameter, Dict[str, StateArray]]]:
-        """Each of them with its states."""
+        """Returns pairs of a parameter and its states."""
         return [(parameter, self[parameter]) for parameter in self]

@@ -51,14 +51,15 @@ std::string in_words(const SparsityOf& sparsity) {
 }
 
 void bind_sparsity_of(py::module_& module) {
-  py::class_<SparsityOf>(module, "Sparsity",
-                         "The sparsity that an algorithm aims at: s.sparsity[p] for a parameter "
-                         "or its name, s.sparsity(step) by its schedule, float(s.sparsity) now.")
+  py::class_<SparsityOf>(
+      module, "Sparsity",
+      "The target sparsity of an algorithm: s.sparsity[p] for a parameter or its name, "
+      "s.sparsity(step) by its schedule, float(s.sparsity) at the present step.")
       .def("__getitem__", &target_of, py::arg("parameter"),
-           "What was aimed at for a parameter at the last update. Raises StateError.")
+           "The target of a parameter at the last update. Raises StateError.")
       .def("__call__", &SparsityOf::at, py::arg("step"), py::arg("updates") = 0,
-           "What the schedule aims at, at a step before which so many updates were made.")
-      .def("__float__", &SparsityOf::now, "What the schedule aims at now.")
+           "The target of the schedule at a step, after this many updates.")
+      .def("__float__", &SparsityOf::now, "The target of the schedule at the present step.")
       .def(
           "__eq__",
           [](const SparsityOf& s, const py::object& other) {
@@ -67,7 +68,7 @@ void bind_sparsity_of(py::module_& module) {
           py::arg("other"))
       .def_property_readonly(
           "default", [](const SparsityOf& s) { return s; },
-          "The schedule, which is the same for all parameters.")
+          "The schedule. It is the same for all parameters.")
       .def("__repr__", &in_words);
 }
 
@@ -153,12 +154,12 @@ void set_attribute(const py::object& algorithm, const std::string& name, const p
 void bind_dynamic_calls(py::object& dynamic) {
   using Dynamic = DynamicSparsityAlgorithm;
   auto& cls = static_cast<py::class_<Dynamic, std::shared_ptr<Dynamic>>&>(dynamic);
-  cls.def_property_readonly("is_update_step", &is_update_step,
-                            "Whether masks change at the present step; is_update_step(step) of "
-                            "another one.")
+  cls.def_property_readonly(
+         "is_update_step", &is_update_step,
+         "Whether masks change at the present step. is_update_step(step) answers for another step.")
       .def_property("drop_fraction", &drop_fraction, &set_drop_fraction,
-                    "The fraction to drop at this step, drop_fraction(step) at another one. May be "
-                    "assigned a number or a schedule. Raises StateError.");
+                    "The fraction to drop at the present step; drop_fraction(step) for another "
+                    "step. Can be assigned a number or a schedule. Raises StateError.");
 }
 
 void bind_algorithm_calls(py::module_& module, py::object& base) {
@@ -166,14 +167,14 @@ void bind_algorithm_calls(py::module_& module, py::object& base) {
   auto& cls = static_cast<py::class_<SparsityAlgorithm, std::shared_ptr<SparsityAlgorithm>>&>(base);
   cls.def_property(
          "sparsity", [](const AlgorithmPtr& s) { return SparsityOf{s}; }, &set_sparsity,
-         "The sparsity aimed at. May be assigned a number, a schedule or f(step), which holds from "
-         "the first masks on, or from the next update on. Raises ConfigError, and StateError where "
-         "masks are made once and are made.")
+         "The target sparsity. Can be assigned a number, a schedule or f(step), which applies from "
+         "the first masks or the next update on. Raises ConfigError; StateError if the algorithm "
+         "makes masks only once and has made them.")
       .def("initialize", &initialize,
-           "Makes the first masks again, from the values as they are now. Raises StateError.")
+           "Makes the first masks again, from the present values. Raises StateError.")
       .def("visit_state", &visit_state, py::arg("function"),
-           "Calls function(mask) for each mask; one that it returns, other than None, takes its "
-           "place.")
+           "Calls function(mask) for each mask. If it returns a mask instead of None, that mask is "
+           "installed.")
       .def_property_readonly("num_sparse_parameters",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("__setattr__", &set_attribute)

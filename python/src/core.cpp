@@ -32,18 +32,18 @@ void set_log(const py::object& level, const py::object& file) {
 }  // namespace
 
 void bind_core(py::module_& module) {
-  module.def("num_threads", &num_threads, "Threads that products and training use.");
+  module.def("num_threads", &num_threads, "Number of threads that products and training use.");
   module.def("set_num_threads", &set_num_threads, py::arg("threads"),
-             "Sets the threads that products and training use, at least 1. Results do not depend "
-             "on it. Raises StateError.");
+             "Sets the number of threads that products and training use, at least 1. Results do "
+             "not depend on it. Raises StateError.");
   module.def("log", &set_log, py::arg("level") = "info", py::arg("file") = py::none(),
-             "Prints messages from `level` on ('detail', 'info', 'warning', 'error') to the "
-             "standard error output, and appends all of them to `file`, if given. 'off' or None "
-             "ends printing. lacuna prints nothing until this is called.");
+             "Prints messages of at least `level` ('detail', 'info', 'warning', 'error') to the "
+             "standard error, and appends all messages to `file`, if given. 'off' or None ends the "
+             "printing. lacuna prints nothing until this is called.");
 
   py::class_<CounterRng>(module, "Random",
-                         "Random numbers as a function of seed, name, step and index: the same in "
-                         "a resumed run, with any number of threads, in any order of calls.")
+                         "Random numbers as a function of seed, name, step and index. They are the "
+                         "same in a resumed run, for any number of threads and any order of calls.")
       .def(py::init<uint64_t, std::string_view, uint64_t>(), py::arg("seed"), py::arg("name"),
            py::arg("step") = 0)
       .def(
@@ -56,7 +56,7 @@ void bind_core(py::module_& module) {
             return values;
           },
           py::arg("shape"), ReleaseGil(),
-          "Numbers in [0, 1), multiples of 2**-24: float32 of the shape.")
+          "Returns an array of numbers in [0, 1), multiples of 2**-24: float32.")
       .def(
           "normal",
           [](const CounterRng& rng, const Shape& shape) {
@@ -67,7 +67,7 @@ void bind_core(py::module_& module) {
             }
             return values;
           },
-          py::arg("shape"), ReleaseGil(), "Standard normal numbers: float32 of the shape.")
+          py::arg("shape"), ReleaseGil(), "Returns an array of standard normal numbers: float32.")
       .def(
           "integers",
           [](const CounterRng& rng, uint64_t bound, const Shape& shape) {
@@ -78,15 +78,15 @@ void bind_core(py::module_& module) {
             }
             return IndexTensor(shape, std::move(values));
           },
-          py::arg("bound"), py::arg("shape"), "Integers in [0, bound): int64 of the shape.");
+          py::arg("bound"), py::arg("shape"), "Returns an array of integers in [0, bound): int64.");
   module.def(
       "random",
       [](uint64_t seed, std::string_view name, uint64_t step) {
         return CounterRng(seed, name, step);
       },
       py::arg("seed"), py::arg("name"), py::arg("step") = 0,
-      "Random numbers for a parameter `name` at a step, as lacuna's own algorithms draw them: use "
-      "them in algorithms of your own, so that a resumed run draws the same masks.");
+      "Random numbers for a parameter `name` at a step, as lacuna's own algorithms draw them. Use "
+      "them in your own algorithms, so that a resumed run draws the same masks.");
 }
 
 }  // namespace lacuna::python

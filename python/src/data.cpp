@@ -134,11 +134,12 @@ py::dict load(const Config& config, uint64_t seed) {
 void bind_data(py::module_& module) {
   py::class_<Dataset, OwnDataset, std::shared_ptr<Dataset>>(
       module, "Dataset",
-      "Examples; `data[i]` and `data[[i, j]]` give pairs of arrays, inputs and answers. A subclass "
-      "defines __len__(self) and __getitem__(self, i), which returns (x, y): an array of numbers "
-      "(bytes become b / 255), and an integer (a class), numbers (targets), or None. All examples "
-      "are as the first one. Without `num_classes` or `class_names` a pass over all examples finds "
-      "the largest class.")
+      "A set of examples. `data[i]` and `data[[i, j]]` return pairs of arrays: inputs and answers. "
+      "A subclass defines `__len__(self)` and `__getitem__(self, i)`, which returns (x, y): x is "
+      "an array of numbers (a byte b becomes b / 255), y an integer (a class), numbers (targets) "
+      "or None. All examples have the shape and type of the first one. If the subclass sets "
+      "neither `num_classes` nor `class_names`, the largest class is found by a pass over all "
+      "examples.")
       .def(py::init_alias<>())
       .def("__len__", &Dataset::size)
       .def_property_readonly(
@@ -147,15 +148,15 @@ void bind_data(py::module_& module) {
       .def_property(
           "num_classes", &Dataset::num_classes,
           [](Dataset& d, int64_t count) { own_dataset(d).set_num_classes(count); },
-          "Classes; 0 in regression. A subclass may set it.")
+          "Number of classes; 0 for regression. A subclass may set it.")
       .def_property_readonly("num_outputs", &Dataset::num_outputs,
-                             "Targets of each example; 0 for classes.")
+                             "Number of targets of an example; 0 for classes.")
       .def_property(
           "class_names", &Dataset::class_names,
           [](Dataset& d, std::vector<std::string> names) {
             own_dataset(d).set_class_names(std::move(names));
           },
-          "Names of the classes, or an empty list. A subclass may set it.")
+          "Names of the classes; an empty list if they have none. A subclass may set it.")
       .def("__getitem__", &gather, py::arg("indices"))
       .def("__getitem__", [](const Dataset& d, int64_t index) {
         if (index < -d.size() || index >= d.size()) throw py::index_error("index out of range");
@@ -165,7 +166,7 @@ void bind_data(py::module_& module) {
                               answer.is_none() ? answer : py::object(answer[py::int_(0)]));
       });
   py::class_<ArrayDataset, Dataset, std::shared_ptr<ArrayDataset>>(
-      module, "ArrayDataset", "Examples in arrays, which are copied once.")
+      module, "ArrayDataset", "A dataset of arrays. The arrays are copied once.")
       .def(py::init([](const py::object& x, const std::optional<py::object>& y, int64_t num_classes,
                        std::vector<std::string> class_names) {
              return std::make_shared<ArrayDataset>(
@@ -173,15 +174,16 @@ void bind_data(py::module_& module) {
            }),
            py::arg("x"), py::arg("y") = py::none(), py::arg("num_classes") = 0,
            py::arg("class_names") = std::vector<std::string>(),
-           "x: [n, ...], bytes (which become b / 255) or numbers. y: integers [n] (classes, as "
-           "many as num_classes or as there are), or numbers [n, outputs]. Raises DataError.");
+           "x: bytes (a byte b becomes b / 255) or numbers, [n, ...]. y: integers [n] (classes; "
+           "without num_classes, one more than the largest one), or numbers [n, outputs]. Raises "
+           "DataError.");
   py::class_<EpochIterator>(module, "_EpochIterator")
       .def("__iter__", [](EpochIterator& i) -> EpochIterator& { return i; })
       .def("__next__", &EpochIterator::next);
   py::class_<Loader, std::shared_ptr<Loader>>(
       module, "Loader",
-      "Batches of a dataset: iterating gives those of one epoch, pairs of arrays. The next loop "
-      "goes on with the next epoch.")
+      "Batches of a dataset, as pairs of arrays. A loop over the loader yields the batches of one "
+      "epoch; the next loop yields those of the next epoch.")
       .def(py::init(&make_loader), py::arg("dataset"), py::arg("batch_size") = 128,
            py::arg("shuffle") = true, py::arg("drop_last") = false, py::arg("seed") = 0,
            py::arg("prefetch") = 2)
@@ -189,13 +191,14 @@ void bind_data(py::module_& module) {
       .def("__len__", &Loader::batches_per_epoch)
       .def_property_readonly("epoch", &Loader::epoch)
       .def_property_readonly("batch_in_epoch", &Loader::batch_in_epoch)
-      .def("state_dict", &Loader::state, "Where the stream stands.")
+      .def("state_dict", &Loader::state,
+           "The position in the sequence of batches, for `load_state_dict`.")
       .def("load_state_dict", &Loader::load_state, py::arg("state"),
-           "The batches that follow are those that followed. Raises CheckpointError.");
+           "Returns to a position that `state_dict` saved. Raises CheckpointError.");
   bind_own_data(module);
   module.def("load_data", &load, py::arg("config"), py::arg("seed") = 0,
-             "The splits of a configuration's section `data`: a dict with train, validation and "
-             "test, None where there is none.");
+             "Loads the data of a configuration's section `data`. Returns a dict with the splits "
+             "train, validation and test; a missing split is None.");
 }
 
 }  // namespace lacuna::python

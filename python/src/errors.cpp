@@ -73,7 +73,7 @@ void translate(std::exception_ptr problem) {
 
 // What is used of an object whose class in Python has not called the __init__ of its base.
 constexpr const char* kNoInit =
-    "the object is not initialized: call super().__init__() before anything else";
+    "the object is not made yet: call super().__init__() before anything else of it is used";
 
 void translate_cast(std::exception_ptr problem) {
   try {
@@ -85,7 +85,8 @@ void translate_cast(std::exception_ptr problem) {
         std::string_view(error.what()).find("non-held") != std::string_view::npos;
     PyErr_SetString(
         PyExc_TypeError,
-        is_unmade ? kNoInit : "an argument, or what a function returned, has the wrong type");
+        is_unmade ? kNoInit
+                  : "an argument, or what a function returned, is of another type than expected");
   }
 }
 
@@ -108,12 +109,11 @@ void bind_errors(py::module_& module) {
       add_class(module, "Error", "Base of every exception that lacuna raises.", PyExc_Exception);
   PyObject* const base = classes.error;
   classes.shape =
-      add_class(module, "ShapeError", "Shapes that do not match.", base, PyExc_ValueError);
-  classes.config =
-      add_class(module, "ConfigError",
-                "An invalid configuration or option. `file`, `line`, `column` and `key` say where "
-                "the mistake is; each is None where that is not known.",
-                base, PyExc_ValueError);
+      add_class(module, "ShapeError", "Shapes that do not fit each other.", base, PyExc_ValueError);
+  classes.config = add_class(module, "ConfigError",
+                             "A wrong configuration or option. `file`, `line`, `column` and `key` "
+                             "give the place of the mistake; each is None if it is not known.",
+                             base, PyExc_ValueError);
   const py::object config = py::reinterpret_borrow<py::object>(classes.config);
   for (const char* name : {"file", "line", "column", "key"}) config.attr(name) = py::none();
   classes.checkpoint =
@@ -121,10 +121,11 @@ void bind_errors(py::module_& module) {
                 "A checkpoint that is damaged, of a newer format, or of another model.", base);
   classes.data =
       add_class(module, "DataError", "Data that is missing, malformed or inconsistent.", base);
-  classes.memory = add_class(module, "MemoryError", "Memory that the system could not provide.",
-                             base, PyExc_MemoryError);
+  classes.memory =
+      add_class(module, "MemoryError", "The system did not provide the requested memory.", base,
+                PyExc_MemoryError);
   classes.state =
-      add_class(module, "StateError", "A call that the present state does not allow.", base);
+      add_class(module, "StateError", "A call that is not allowed in the present state.", base);
   py::register_exception_translator(translate);
 }
 

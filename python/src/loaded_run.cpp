@@ -111,34 +111,34 @@ py::tuple mask_png(const py::array_t<bool, py::array::c_style | py::array::force
 void bind_loaded_run(py::module_& module) {
   py::class_<LoadedRun, std::shared_ptr<LoadedRun>>(
       module, "LoadedRun",
-      "A trained run opened to be used: its model in evaluation mode, and the preprocessing of its "
-      "data. `load` makes one.")
+      "A trained run, ready for use: its model in evaluation mode, and the preprocessing of its "
+      "data. `load` returns one.")
       .def("predict", &predict, py::arg("inputs"),
-           "The model's outputs for inputs as they were in the training data: uint8 arrays are "
-           "images with values from 0 to 255; others are taken as float32, images with values from "
-           "0 to 1. Both are normalized as the training data was; a C-ordered array of uint8 or "
-           "float32 is read where it lies.\n\nShapes: [n, *example_shape] -> [n, *outputs]; "
-           "[*example_shape] -> [*outputs]. Outputs are logits, or in regression targets in their "
-           "own unit. Raises DataError on another shape, and for a model of tokens.")
+           "Returns the model's outputs for inputs of the same form as the training data. A uint8 "
+           "array holds images with values from 0 to 255. Any other array is converted to float32; "
+           "images then have values from 0 to 1. Both are normalized like the training data. A "
+           "C-ordered array of uint8 or float32 is not copied.\n\nShapes: [n, *example_shape] -> "
+           "[n, *outputs]; [*example_shape] -> [*outputs]. Outputs are logits; for regression, "
+           "they are targets in the targets' unit. Raises DataError for another shape, and for a "
+           "model of tokens.")
       .def("__call__", &predict, py::arg("inputs"))
-      .def(
-          "evaluate", &evaluate, py::arg("inputs"), py::arg("answers"),
-          "Loss and accuracy, or errors of regression, by the run's own loss: a dict.\n\nShapes: "
-          "inputs [n, *example_shape] as for `predict`; answers [n] integers for classes, else [n] "
-          "or [n, outputs]. Raises DataError.")
+      .def("evaluate", &evaluate, py::arg("inputs"), py::arg("answers"),
+           "Returns a dict of the loss, by the run's own loss function, and the accuracy or the "
+           "errors of the regression.\n\nShapes: inputs [n, *example_shape] as for `predict`; "
+           "answers [n] integers for classes, otherwise [n] or [n, outputs]. Raises DataError.")
       .def_property_readonly(
           "model",
           [](const std::shared_ptr<LoadedRun>& run) {
             return std::shared_ptr<Sequential>(run, run->model.get());
           },
-          "The model, in evaluation mode, each parameter with its mask and layout.")
+          "The model, in evaluation mode. Each parameter has its mask and layout.")
       .def(
           "parameters", [](const LoadedRun& run) { return run.model->parameters(); },
           "All parameters of the model.")
       .def(
           "__getitem__",
           [](const LoadedRun& run, std::string_view name) { return run.model->parameter(name); },
-          py::arg("name"), "The parameter of that full name. Raises StateError.")
+          py::arg("name"), "The parameter with this full name. Raises StateError.")
       .def("__repr__",
            [](const LoadedRun& run) {
              return "<lacuna.LoadedRun of step " + std::to_string(run.step) + ">";
@@ -149,22 +149,22 @@ void bind_loaded_run(py::module_& module) {
            })
       .def_property_readonly(
           "checkpoint", [](const LoadedRun& run) { return run.checkpoint; },
-          "The file that was read.")
+          "The checkpoint file that was loaded.")
       .def_property_readonly(
           "step", [](const LoadedRun& run) { return run.step; },
-          "Optimizer steps that it had done.")
+          "Number of optimizer steps done at that checkpoint.")
       .def_property_readonly(
           "config", [](const LoadedRun& run) { return run.config; },
-          "The run's resolved configuration: a dict.")
+          "The run's resolved configuration, as a dict.")
       .def_property_readonly(
           "is_averaged", [](const LoadedRun& run) { return run.is_averaged; },
-          "Whether the weights are averages (`train.ema`).")
+          "Whether the weights are the average that `train.ema` computes.")
       .def_property_readonly(
           "example_shape", [](const LoadedRun& run) { return run.inputs.example_shape; },
           "The shape of one input.")
       .def_property_readonly(
           "class_names", [](const LoadedRun& run) { return run.inputs.class_names; },
-          "Names of the classes, in the order of the outputs; may be empty.");
+          "Names of the classes, in the order of the outputs; empty if classes have no names.");
   module.def(
       "load",
       [](const py::object& run, bool last) {
@@ -174,8 +174,9 @@ void bind_loaded_run(py::module_& module) {
             load_run(path, last ? KeptCheckpoint::Last : KeptCheckpoint::Best));
       },
       py::arg("run"), py::kw_only(), py::arg("last") = false,
-      "Opens a run (a Run, its folder, or a checkpoint file): the best checkpoint if one is kept "
-      "and `last` is false, else the newest good one. Raises CheckpointError.");
+      "Opens a run (a Run, its folder, or a checkpoint file) for predictions. Loads the best "
+      "checkpoint if one is kept and `last` is false, otherwise the newest undamaged one. Raises "
+      "CheckpointError.");
   module.def("_mask_png", &mask_png, py::arg("mask"), py::arg("most"));
 }
 

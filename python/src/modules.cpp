@@ -265,69 +265,75 @@ py::list layer_rows(Module& module, const Shape& input) {
 
 void bind_module(py::module_& module) {
   py::class_<Module, std::shared_ptr<Module>>(
-      module, "Module", "A layer or a model: named parameters and modules, and a function.")
+      module, "Module", "A layer or a model: a function with named parameters and child modules.")
       .def("__call__", &call, py::arg("input"),
-           "The output as a Variable. Dimension 0 of the input is the batch. Keywords are the "
-           "integers that go with tokens, such as attention_mask. Raises ShapeError.")
+           "Computes the output, a Variable. Dimension 0 of the input is the batch. Keywords are "
+           "integer arrays that accompany tokens, such as attention_mask. Raises ShapeError.")
       .def("predict", &predict, py::arg("input"), py::kw_only(), py::arg("batch_size") = 1024,
-           "The output as a NumPy array, in evaluation mode and without recording. A C-ordered "
-           "float32 array of up to batch_size examples is not copied.")
+           "Computes the output as a NumPy array, in evaluation mode and without recording. A "
+           "C-ordered float32 array of up to batch_size examples is not copied.")
       .def("evaluate", &evaluate_on, py::arg("data"), py::kw_only(), py::arg("loss") = py::none(),
            py::arg("batch_size") = 1000, py::arg("metrics") = py::dict(),
-           "Loss, accuracy and whatever else fits a dataset, as a dict. `loss` is as in a "
-           "configuration. `metrics`: functions f(outputs, answers) of all examples' arrays.")
+           "Returns a dict of loss, accuracy and other results. loss: as in a configuration. "
+           "metrics: functions f(outputs, answers), called with the arrays of all examples.")
       .def_property_readonly("type", [](const Module& m) { return std::string(m.type()); })
       .def_property_readonly("path", &Module::path, "Full dotted path in the model.")
-      .def("parameters", &Module::parameters, "All parameters below, in order.")
-      .def("named_parameters",
-           [](const Module& m) {
-             std::vector<std::pair<std::string, ParameterPtr>> named;
-             for (const ParameterPtr& p : m.parameters()) named.emplace_back(p->name(), p);
-             return named;
-           })
-      .def("named_modules",
-           [](const std::shared_ptr<Module>& m) {
-             std::vector<std::pair<std::string, std::shared_ptr<Module>>> named;
-             for (Module* one : m->modules()) {
-               named.emplace_back(one->path(), std::shared_ptr<Module>(m, one));
-             }
-             return named;
-           })
-      .def("children",
-           [](const std::shared_ptr<Module>& m) {
-             std::vector<std::shared_ptr<Module>> all;
-             for (const auto& [name, child] : m->children()) all.emplace_back(m, child);
-             return all;
-           })
+      .def("parameters", &Module::parameters, "Returns the parameters of all layers, in order.")
+      .def(
+          "named_parameters",
+          [](const Module& m) {
+            std::vector<std::pair<std::string, ParameterPtr>> named;
+            for (const ParameterPtr& p : m.parameters()) named.emplace_back(p->name(), p);
+            return named;
+          },
+          "Returns pairs of full name and parameter.")
+      .def(
+          "named_modules",
+          [](const std::shared_ptr<Module>& m) {
+            std::vector<std::pair<std::string, std::shared_ptr<Module>>> named;
+            for (Module* one : m->modules()) {
+              named.emplace_back(one->path(), std::shared_ptr<Module>(m, one));
+            }
+            return named;
+          },
+          "Returns pairs of path and module, this module included.")
+      .def(
+          "children",
+          [](const std::shared_ptr<Module>& m) {
+            std::vector<std::shared_ptr<Module>> all;
+            for (const auto& [name, child] : m->children()) all.emplace_back(m, child);
+            return all;
+          },
+          "Returns the direct child modules.")
       .def(
           "__getitem__", [](const Module& m, std::string_view name) { return m.parameter(name); },
-          py::arg("name"), "The parameter of that full name. Raises StateError.")
+          py::arg("name"), "The parameter with this full name. Raises StateError.")
       .def("state_dict", &state_dict, py::kw_only(), py::arg("masks") = true,
-           "Parameters (dense copies) and buffers by their names; of sparse ones also NAME_mask.")
+           "Returns dense copies of parameters and buffers by name, and NAME_mask of sparse ones.")
       .def("load_state_dict", &load_state_dict, py::arg("state"), py::kw_only(),
            py::arg("strict") = true,
-           "Takes arrays (NumPy's, PyTorch's) by the names of parameters, their masks (NAME_mask) "
-           "and buffers. A parameter without a mask in the state keeps its own. Raises "
-           "CheckpointError that lists all differences, before anything is changed.")
+           "Loads arrays of NumPy or PyTorch by the names of parameters, masks (NAME_mask) and "
+           "buffers. A parameter whose mask is missing keeps its present one. Raises "
+           "CheckpointError, which lists all differences, before anything is changed.")
       .def(
           "state", [](const Module& m) { return take_over_writes(), m.state_dict(); },
-          "All that a checkpoint holds of the model, for `load_state`.")
+          "Returns everything that a checkpoint stores of the model, for `load_state`.")
       .def(
           "load_state", [](Module& m, const StateDict& state) { m.load_state_dict(state); },
-          py::arg("state"), "Restores what `state` gave, layouts included. Raises CheckpointError.")
+          py::arg("state"), "Restores what `state` returned, and layouts. Raises CheckpointError.")
       .def(
           "save",
           [](Module& m, const std::string& path) {
             take_over_writes();
             save_model(path, m);
           },
-          py::arg("path"), "Writes a checkpoint of the model alone.")
+          py::arg("path"), "Writes a checkpoint that contains only the model.")
       .def(
           "load_weights", [](Module& m, const std::string& path) { load_weights(path, m); },
           py::arg("path"), ReleaseGil(),
-          "Takes the weights of a checkpoint, a run folder, or a file of another tool "
+          "Loads the weights of a checkpoint, a run folder, or a file of another tool "
           "(.safetensors, .npz, .npy). Raises CheckpointError.")
-      .def("initialize", &Module::initialize, py::arg("seed"), "Draws all values again.")
+      .def("initialize", &Module::initialize, py::arg("seed"), "Draws new initial values.")
       .def(
           "apply",
           [](const py::object& self, const py::object& algorithm) {
@@ -346,8 +352,8 @@ void bind_module(py::module_& module) {
             return self;
           },
           py::arg("algorithm"),
-          "Makes parameters sparse; returns the module. A function f(module) is called for all "
-          "modules below and for this one. Raises ConfigError, ShapeError, StateError.")
+          "Applies a sparsity algorithm, or calls f(module) for all child modules and this one. "
+          "Returns the module. Raises ConfigError, ShapeError, StateError.")
       .def(
           "train",
           [](const py::object& self, bool mode) {
@@ -355,26 +361,27 @@ void bind_module(py::module_& module) {
             mode ? m.train() : m.eval();
             return self;
           },
-          py::arg("mode") = true, "Training mode, or evaluation mode; returns the module.")
+          py::arg("mode") = true, "Switches to training or evaluation mode; returns the module.")
       .def(
           "eval",
           [](const py::object& self) {
             self.cast<Module&>().eval();
             return self;
           },
-          "Evaluation mode; returns the module.")
+          "Switches to evaluation mode. Returns the module.")
       .def_property_readonly("training", &Module::training)
       .def_property("requires_dense", &requires_dense, &Module::set_requires_dense,
-                    "Keeps all parameters below dense, whatever algorithms match.")
+                    "If true, all parameters of the module stay dense, whatever filters match.")
       .def("__getattr__", &part_of, py::arg("name"),
-           "A module or a parameter by its name: model.fc1.weight.")
+           "Modules and parameters are attributes: model.fc1.weight.")
       .def("freeze", &Module::freeze, py::arg("globs"),
-           "Freezes the parameters whose full names match. Raises ConfigError.")
-      .def("set_trainable", &Module::set_trainable, py::arg("trainable"))
+           "Stops training the parameters whose full names match the globs. Raises ConfigError.")
+      .def("set_trainable", &Module::set_trainable, py::arg("trainable"),
+           "Trains all parameters, or none.")
       .def("output_shape", &Module::output_shape, py::arg("input_shape"),
-           "The shape of one example's output, without the batch.")
+           "Returns the shape of one example's output, without the batch.")
       .def("rows", &layer_rows, py::arg("input_shape"),
-           "All modules in order: path, type and the shape of one example's input.")
+           "Lists all modules in order: path, type, and input shape of one example.")
       .def("__reduce__", [](const Module&) -> py::object {
         throw py::type_error("a model cannot be pickled; pickle m.state() or m.state_dict()");
       });

@@ -90,10 +90,10 @@ void set_requires_dense(Optimizer& optimizer, const py::object& key, const std::
   Slot& slot = slot_of(optimizer, key, name);
   if (slot.requires_dense == dense) return;
   if (!parameter.pattern()->stores_every_position()) {
-    throw StateError(
-        fmt::format("state '{}' of parameter '{}' cannot be dense in layout '{}', which stores "
-                    "only nonzeros: give the algorithm layout=\"masked\"",
-                    name, parameter.name(), parameter.pattern()->layout().name()));
+    throw StateError(fmt::format(
+        "state '{}' of parameter '{}' cannot be dense in layout '{}', which stores nonzeros alone: "
+        "give the algorithm layout=\"masked\"",
+        name, parameter.name(), parameter.pattern()->layout().name()));
   }
   slot.requires_dense = dense;
   if (!dense) parameter.prune();
@@ -118,7 +118,7 @@ std::string describe(const Optimizer& optimizer) {
 }  // namespace
 
 void bind_optimizers(py::module_& module) {
-  py::class_<HookHandle>(module, "Hook", "Removes the function that it was returned for.")
+  py::class_<HookHandle>(module, "Hook", "A registered hook. remove() unregisters it.")
       .def("remove", &HookHandle::remove);
   py::class_<Optimizer, OptimizerPtr>(module, "Optimizer", py::dynamic_attr(),
                                       "Updates parameters from their gradients.")
@@ -129,8 +129,8 @@ void bind_optimizers(py::module_& module) {
             const py::gil_scoped_release released;
             o.step();
           },
-          "Updates all parameters that have a gradient, then masks where it is time to. Raises "
-          "ConfigError for a learning rate below 0, before anything is changed.")
+          "Updates all parameters that have a gradient, then the masks if an update is due. Raises "
+          "ConfigError if the learning rate is below 0, before anything is changed.")
       .def("zero_grad", &Optimizer::zero_grad, ReleaseGil(), "Drops all gradients.")
       .def(
           "apply",
@@ -147,10 +147,10 @@ void bind_optimizers(py::module_& module) {
             if (!model.is_none()) py::detail::keep_alive_impl(self, model());
           },
           py::arg("algorithm"), py::keep_alive<1, 2>(),
-          "Lets an algorithm, which has been applied to the model, follow the steps. Raises "
-          "StateError.")
+          "Makes a sparsity algorithm update its masks after each step. The algorithm must have "
+          "been applied to the model before. Raises StateError.")
       .def_property_readonly("type", [](const Optimizer& o) { return std::string(o.type()); })
-      .def_property_readonly("steps", &Optimizer::steps, "Steps done so far.")
+      .def_property_readonly("steps", &Optimizer::steps, "Number of steps done so far.")
       .def_property_readonly("lr", &Optimizer::lr, "Learning rate of the next step.")
       .def_property_readonly("parameters", &Optimizer::parameters)
       .def_property_readonly(
@@ -158,58 +158,61 @@ void bind_optimizers(py::module_& module) {
           [](const py::object& self) {
             return py::module_::import("lacuna.states").attr("States")(self);
           },
-          "state(p), for a parameter or the one of that name: its states by name, as 'exp_avg', "
-          "without copies, stored as its values are; empty before its first step. state[p]: all "
-          "of them, made of zeros before its first step; state[p]['exp_avg'].requires_dense = True "
-          "keeps one whole.")
+          "The states of parameters; p is a parameter or its name. state(p) is a dict of the "
+          "existing states by name, such as 'exp_avg'; it is empty before the first step. state[p] "
+          "has all states, and creates missing ones as zeros. The arrays are not copies, and are "
+          "stored like the parameter's values. state[p]['exp_avg'].requires_dense = True keeps a "
+          "state at every position, whatever the mask.")
       .def("_states", &states_of, py::arg("parameter"), py::arg("made"))
       .def(
           "requires_dense",
           [](Optimizer& o, const py::object& key, const std::string& name) {
             return slot_of(o, key, name).requires_dense;
           },
-          py::arg("parameter"), py::arg("state"))
+          py::arg("parameter"), py::arg("state"), "Whether a state is kept at every position.")
       .def("set_requires_dense", &set_requires_dense, py::arg("parameter"), py::arg("state"),
            py::arg("dense") = true,
-           "Keeps a state whole, whatever the mask, in layouts that store every position. Raises "
-           "StateError.")
-      .def("state_dict", &Optimizer::state_dict, "Copies of all states, for `load_state_dict`.")
+           "Keeps a state at every position, whatever the mask. Works in layouts that store every "
+           "position. Raises StateError.")
+      .def("state_dict", &Optimizer::state_dict,
+           "Returns copies of all states, for `load_state_dict`.")
       .def("load_state_dict", &Optimizer::load_state_dict, py::arg("state"),
-           "Restores what `state_dict` gave; the masks must be restored before. Raises "
-           "CheckpointError.")
+           "Restores what `state_dict` returned. Restore the masks first. Raises CheckpointError.")
       .def(
           "register_step_pre_hook",
           [](Optimizer& o, const py::function& hook) {
             return o.register_step_pre_hook(step_hook(hook));
           },
           py::arg("hook"),
-          "Calls hook(optimizer) before the values change, or, as PyTorch, hook(optimizer, args, "
-          "kwargs).")
+          "Calls hook(optimizer) before each step changes the values. A hook of PyTorch's form, "
+          "hook(optimizer, args, kwargs), works too.")
       .def(
           "register_step_post_hook",
           [](Optimizer& o, const py::function& hook) {
             return o.register_step_post_hook(step_hook(hook));
           },
-          py::arg("hook"), "The same after the step, and after updates of masks.")
+          py::arg("hook"), "Calls the hook after each step, and after the masks were updated.")
       .def("__repr__", &describe)
       .def("__reduce__", [](const Optimizer&) -> py::object {
         throw py::type_error("an optimizer cannot be pickled; pickle its state_dict()");
       });
-  bind_kind<Sgd>(module, "SGD", "sgd",
-                 "Stochastic gradient descent: lr, momentum, dampening, weight_decay, nesterov, "
-                 "warmup, clip_norm, no_decay, groups. lr: a number, a schedule, or f(step).");
+  bind_kind<Sgd>(
+      module, "SGD", "sgd",
+      "Stochastic gradient descent. Options: lr (a number, a schedule or f(step)), momentum, "
+      "dampening, weight_decay, nesterov, warmup, clip_norm, no_decay, groups.");
   bind_kind<Adam>(module, "Adam", "adam",
-                  "Adam: lr, betas, eps, weight_decay, warmup, clip_norm, no_decay, groups.");
+                  "Adam. Options: lr, betas, eps, weight_decay, warmup, clip_norm, no_decay, "
+                  "groups, as in a configuration's section `optimizer`.");
   bind_kind<AdamW>(module, "AdamW", "adamw",
-                   "Adam with decoupled weight decay; the options are Adam's.");
+                   "Adam with decoupled weight decay. It has the options of Adam.");
   module.def(
       "optimizer",
       [](const py::dict& config, std::vector<ParameterPtr> parameters) {
         return make(to_config_with_callables(config), std::move(parameters));
       },
       py::arg("config"), py::arg("params"),
-      "The optimizer of a configuration's section `optimizer`, such as {'type': 'adamw', 'lr': "
-      "1e-3}. Raises ConfigError.");
+      "Makes the optimizer that a configuration's section `optimizer` describes, such as {'type': "
+      "'adamw', 'lr': 1e-3}. Raises ConfigError.");
 }
 
 }  // namespace lacuna::python

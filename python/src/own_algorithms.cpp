@@ -105,61 +105,63 @@ py::array mask_of(DynamicSparsityAlgorithm& algorithm, const WeightHandle& handl
 
 void bind_weight(py::module_& module) {
   py::class_<WeightHandle>(module, "SparseWeight",
-                           "A parameter under an algorithm. It has all that the parameter has, and "
-                           "what is below.")
+                           "A parameter that an algorithm manages. It has all attributes of the "
+                           "parameter and the ones below.")
       .def_readonly("parameter", &WeightHandle::parameter)
       .def_readonly("param", &WeightHandle::parameter)
       .def_property_readonly("target_sparsity",
                              [](const WeightHandle& h) { return h.weight().target_sparsity(); })
       .def_property_readonly(
           "target_nnz", [](const WeightHandle& h) { return h.weight().target_nnz(); },
-          "Nonzeros aimed at as of this update.")
+          "Target number of nonzeros at this update.")
       .def_property(
           "mask", [](const WeightHandle& h) { return to_array(h.weight().mask()); }, &set_mask,
-          "Assigning installs a mask as the algorithm's own updates do: hooks are "
-          "called, and the update is recorded.")
+          "The present mask. Assigning one counts as an update of the algorithm: hooks are called, "
+          "and the update is recorded.")
       .def_property_readonly(
           "elements", [](const WeightHandle& h) { return h.weight().elements(); },
-          "Values at the mask's positions, ascending: a copy.")
+          "Copy of the values at the mask's positions, in ascending order of positions.")
       .def_property_readonly(
           "magnitudes", [](const WeightHandle& h) { return h.weight().magnitudes(); },
-          "Absolute values at the mask's positions, ascending: a copy.")
+          "Absolute values of `elements`: a copy in the same order.")
       .def_property_readonly(
           "dense_grad",
           [](const WeightHandle& h) {
             return dense_gradient(dynamic_owner(h.owner()), h.weight());
           },
-          "The gradient at every position, for an algorithm whose wants_dense_gradient asked for "
-          "it. Raises StateError.")
+          "The gradient at every position. Available if wants_dense_gradient returned True for "
+          "this step; otherwise raises StateError.")
       .def(
           "kept_after_drop",
           [](const WeightHandle& h, float fraction, int64_t nnz) {
             return h.weight().selector().kept_after_drop(fraction, nnz);
           },
           py::arg("drop_fraction"), py::arg("nnz"),
-          "Positions that a fraction to drop leaves of nnz, by the counting rule.")
+          "Returns how many of nnz positions remain after this fraction is dropped, rounded as in "
+          "all algorithms.")
       .def(
           "keep",
           [](const WeightHandle& h, const py::object& mask, const Tensor& scores, int64_t count) {
             return to_array(keep_largest(h, mask, scores, count));
           },
           py::arg("mask"), py::arg("scores"), py::arg("count"),
-          "The positions of a mask with the largest scores; scores are in the weight's shape, or "
-          "one for each position of the mask. Ties: the lower index. Groups and patterns hold.")
+          "Returns the count positions of a mask with the largest scores. scores: in the weight's "
+          "shape, or one for each position of the mask. If scores are equal, the lower index "
+          "stays. Score groups and patterns are respected.")
       .def(
           "grow_maximum",
           [](const WeightHandle& h, const py::object& mask, const Tensor& scores, int64_t count) {
             return to_array(grow_largest(h, mask, scores, count));
           },
           py::arg("mask"), py::arg("scores"), py::arg("count"),
-          "The mask, and others with the largest |score|, until there are count.")
+          "Returns the mask with positions of the largest |score| added, until there are count.")
       .def(
           "grow_random",
           [](const WeightHandle& h, const py::object& mask, const CounterRng& rng, int64_t count) {
             return to_array(grow_random(h, mask, rng, count));
           },
           py::arg("mask"), py::arg("rng"), py::arg("count"),
-          "The mask, and others drawn uniformly, until there are count.")
+          "Returns the mask with uniformly drawn positions added, until there are count.")
       .def(
           "__array__",
           [](const WeightHandle& h, const py::object& dtype) {
@@ -175,10 +177,10 @@ void bind_classes(py::module_& module) {
   using Dynamic = DynamicSparsityAlgorithm;
   py::class_<Dynamic, SparsityAlgorithm, OwnDynamicAlgorithm<Dynamic>, std::shared_ptr<Dynamic>>
       dynamic(module, "DynamicSparsityAlgorithm",
-              "Changes its masks on the steps of an update schedule. A subclass defines "
-              "update_mask(self, "
-              "p, mask, sparsity), which returns the next mask of the weight p: bool in its shape. "
-              "Positions in both masks keep value and optimizer state; new ones start at zero.");
+              "The base class of algorithms that change masks at the steps of an update schedule. "
+              "A subclass defines update_mask(self, p, mask, sparsity), which returns the next "
+              "mask of the weight p, bool in its shape. Positions in both masks keep value and "
+              "optimizer states; new ones start at zero.");
   dynamic
       .def(py::init([](const py::object& sparsity, const py::object& update,
                        const py::kwargs& keywords) {
@@ -189,23 +191,22 @@ void bind_classes(py::module_& module) {
            }),
            py::arg("sparsity") = py::none(), py::arg("update") = py::none())
       .def("update_mask", &mask_of, py::arg("p"), py::arg("mask"), py::arg("sparsity"),
-           "What the class does for a weight that is due: its next mask.")
+           "Returns the next mask of a weight; called at each update.")
       .def(
           "wants_dense_gradient", [](const Dynamic&, int64_t) { return false; }, py::arg("step"),
-          "A subclass returns True for the steps whose update reads p.dense_grad.")
+          "Override it to return True for the steps at which update_mask reads p.dense_grad.")
       .def(
           "rng",
           [](const Dynamic& s, const WeightHandle& handle, const std::string& purpose) {
             return (s.*&DynamicAccess::rng)(handle.weight(), purpose.c_str());
           },
           py::arg("p"), py::arg("purpose") = "/grow",
-          "Random numbers of a weight at this step, which a resumed run draws again.");
+          "Random numbers for a weight at this step. A resumed run draws the same numbers.");
   bind_dynamic_calls(dynamic);
   py::class_<Set, Dynamic, OwnDropGrow<Set>, std::shared_ptr<Set>>(
       module, "SET",
-      "Drops the smallest |w|, regrows at random. A subclass that grows otherwise defines "
-      "grow(self, p, kept, count), which returns the mask `kept` with positions added until there "
-      "are `count`.")
+      "Drops the smallest |w|, and grows positions at random. A subclass can define grow(self, p, "
+      "kept, count), which returns the mask `kept` with positions added until there are `count`.")
       .def(py::init(
                [](const py::object& sparsity, const py::kwargs& keywords) {
                  const AlgorithmKeys keys(sparsity, keywords);

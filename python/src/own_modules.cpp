@@ -289,9 +289,10 @@ std::unique_ptr<Module> make_registered(const std::shared_ptr<const void>& facto
 void bind_own_modules(py::module_& module) {
   py::class_<OwnModule, Module, OwnModulePtr>(
       module, "OwnModule", py::dynamic_attr(),
-      "The base of lacuna.nn.Module, in which the parts are that Python registers.")
+      "The base of lacuna.nn.Module. It stores the parts that Python registers.")
       .def(py::init<std::string>(), py::arg("type"))
-      .def("__call__", &call_own, "forward(*inputs, **kwargs), with arrays as Variables.")
+      .def("__call__", &call_own,
+           "Calls forward(*inputs, **kwargs), with arrays converted to Variables.")
       .def("_add_layer", &add_layer, py::arg("name"), py::arg("entry"), py::arg("example"))
       .def("_add_module", &add_module, py::arg("name"), py::arg("child"))
       .def("_add_parameter", &OwnModule::add_parameter, py::arg("name"), py::arg("parameter"))

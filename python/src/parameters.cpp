@@ -258,75 +258,84 @@ void bind_parameters(py::module_& module) {
   py::class_<ValuesView, std::shared_ptr<ValuesView>>(module, "_ValuesView");
   py::class_<Parameter, ParameterPtr>(
       module, "Parameter",
-      "A trained array of a model. Of a compressed layout only the nonzeros are stored.")
+      "A trained array of a model. A compressed layout stores only its nonzeros.")
       .def(py::init(&make_parameter), py::arg("values"), py::arg("use") = py::none(),
-           "A parameter for a lacuna.nn.Module, which begins with these values: a copy. use: "
-           "'linear' for a weight [out, in] that lacuna.linear alone multiplies by: it may have "
-           "every layout, and algorithms take it as they take a layer's. Others are made sparse "
-           "where a filter names them, in layouts that store every position. Raises ShapeError.")
-      .def_property_readonly("name", &Parameter::name, "As in 'encoder.fc1.weight'.")
-      .def_property_readonly("shape", [](const Parameter& p) { return p.shape(); })
-      .def_property_readonly("ndim", [](const Parameter& p) { return p.shape().rank(); })
-      .def_property_readonly("numel", &size_of, "Its elements; numel() is the same.")
+           "A parameter for a lacuna.nn.Module. Its initial values are a copy of `values`. use: "
+           "'linear' for a weight [out, in] that only lacuna.linear multiplies by. Such a weight "
+           "can have any layout, and algorithms treat it like the weight of a layer. Other "
+           "parameters become sparse only if a filter names them, in a layout that stores every "
+           "position. Raises ShapeError.")
+      .def_property_readonly("name", &Parameter::name, "Full name, such as 'encoder.fc1.weight'.")
+      .def_property_readonly(
+          "shape", [](const Parameter& p) { return p.shape(); }, "The shape, a tuple.")
+      .def_property_readonly(
+          "ndim", [](const Parameter& p) { return p.shape().rank(); }, "Number of dimensions.")
+      .def_property_readonly("numel", &size_of, "Number of elements. numel() returns it too.")
       .def(
-          "dim", [](const Parameter& p) { return p.shape().rank(); }, "ndim.")
+          "dim", [](const Parameter& p) { return p.shape().rank(); }, "Returns ndim.")
       .def(
           "size",
           [](const Parameter& p, const py::object& dim) -> py::object {
             const py::tuple sizes = to_tuple(p.shape());
             return dim.is_none() ? py::object(sizes) : sizes.attr("__getitem__")(dim);
           },
-          py::arg("dim") = py::none(), "shape, or shape[dim].")
+          py::arg("dim") = py::none(), "Returns shape, or shape[dim].")
       .def_property_readonly(
           "param", [](const ParameterPtr& p) { return p; },
-          "The parameter itself, as weights under an algorithm have it.")
+          "The parameter itself. SparseWeight has the same attribute, so code can handle both "
+          "alike.")
       .def(
-          "abs", [](const py::object& p) { return abs(p); }, "np.abs(p): a dense copy.")
-      .def_property_readonly("nnz", [](const Parameter& p) { return p.pattern()->nnz(); })
-      .def_property_readonly("density", [](const Parameter& p) { return p.pattern()->density(); })
+          "abs", [](const py::object& p) { return abs(p); }, "Returns np.abs(p), a dense copy.")
+      .def_property_readonly(
+          "nnz", [](const Parameter& p) { return p.pattern()->nnz(); },
+          "Number of positions that exist.")
+      .def_property_readonly(
+          "density", [](const Parameter& p) { return p.pattern()->density(); },
+          "Fraction of the positions that exist.")
       .def_property_readonly(
           "layout", [](const Parameter& p) { return std::string(p.pattern()->layout().name()); },
-          "How it is stored: 'dense', 'masked', 'csr', 'nm 2:4', ...")
+          "How the parameter is stored: 'dense', 'masked', 'csr', 'nm 2:4', ...")
       .def_property_readonly("bytes", &Parameter::bytes,
-                             "Bytes of values, gradient, states and index in memory.")
+                             "Memory of values, gradient, states and index, in bytes.")
       .def_property_readonly("version", &version_of,
-                             "Another number after each change of the pattern that `values` or "
-                             "`version` sees.")
+                             "A number that differs after each change of the pattern. Changes are "
+                             "noticed when `values` or `version` is read.")
       .def_readonly("sparsified_by", &Parameter::sparsified_by,
-                    "The algorithm that manages it; empty if there is none.")
+                    "Name of the algorithm that manages the parameter; empty if there is none.")
       .def_readwrite("requires_dense", &Parameter::requires_dense,
-                     "Keeps the parameter dense: algorithms that are applied later pass it over.")
+                     "If true, algorithms that are applied later leave the parameter dense.")
       .def_readwrite("trainable", &Parameter::trainable,
-                     "Whether it is trained; to be changed before an algorithm is applied.")
-      .def_property("values", &values_of, &set_values,
-                    "The stored values without a copy, to be read and written: in the parameter's "
-                    "own shape in the layouts 'dense' and 'masked', else the nonzeros in the "
-                    "layout's order. The array keeps its memory; after a change of the pattern "
-                    "`values` gives another one, and what is written into the old one changes "
-                    "nothing. Reading it counts as a change of the first values (`to_numpy` does "
-                    "not). Assigning raises ShapeError, and StateError for an older array.")
+                     "Whether the parameter is trained. Set it before an algorithm is applied.")
       .def_property(
-          "grad", &gradient_of, &set_gradient,
-          "The gradient without a copy, stored as `values` is; None without one. Of an embedding "
-          "with sparse=True a copy of all its rows.")
+          "values", &values_of, &set_values,
+          "The stored values, not a copy; the array can be read and written. In the layouts "
+          "'dense' and 'masked' it has the parameter's shape. In other layouts it holds the "
+          "nonzeros in the layout's order. After a change of the pattern, `values` is another "
+          "array, and writing into the old one has no effect. Reading `values` counts as a change "
+          "of the initial values; use `to_numpy` to avoid this. Assigning raises ShapeError, and "
+          "StateError for an array of an earlier pattern.")
+      .def_property("grad", &gradient_of, &set_gradient,
+                    "The gradient, not a copy, stored like `values`; None if there is none. For an "
+                    "embedding with sparse=True, it is a copy of all rows.")
       .def_property(
           "mask", [](const Parameter& p) { return to_array(MaskSet(p.pattern())); }, &set_mask,
-          "Which positions exist: a copy, bool in the parameter's shape. Assigning moves values, "
-          "gradient and optimizer states: positions in both masks keep them, new ones start at "
-          "zero. Under an algorithm of a class in Python it is one of its updates: hooks are "
-          "called, and the update is recorded. Raises ShapeError.")
+          "The positions that exist: a copy, bool in the parameter's shape. Assigning installs "
+          "another mask: positions in both masks keep value, gradient and optimizer states, new "
+          "ones start at zero. If an algorithm that is a Python class manages the parameter, this "
+          "counts as one of its updates: hooks are called, and the update is recorded. Raises "
+          "ShapeError.")
       .def_property_readonly("positions", &positions_of,
-                             "Flat indices of the positions that exist, ascending: int64.")
+                             "Flat indices of the positions that exist, in ascending order: int64.")
       .def_property_readonly("stored_positions", &stored_positions_of,
-                             "The flat index of the position of each of `values`, in their shape; "
-                             "-1 where nothing is stored.")
+                             "For each element of `values`, the flat index of its position; -1 for "
+                             "unused elements. Has the shape of `values`.")
       .def(
           "to_numpy",
           [](const Parameter& p) {
             take_over_writes();
             return p.to_dense();
           },
-          "A copy in the parameter's shape.")
+          "Returns a dense copy in the parameter's shape.")
       .def(
           "__array__",
           [](const Parameter& p, const py::object& dtype) {
@@ -336,10 +345,11 @@ void bind_parameters(py::module_& module) {
           },
           py::arg("dtype") = py::none())
       .def("to_scipy", &to_scipy,
-           "A copy as scipy.sparse.csr_matrix; dimension 0 is the rows, all others the columns.")
+           "Returns a copy as scipy.sparse.csr_matrix. Dimension 0 is the rows, all others "
+           "together the columns.")
       .def(
           "assign", [](Parameter& p, const Tensor& values) { p.assign(values); }, py::arg("values"),
-          "Takes the values at the mask's positions from an array of the parameter's shape. "
+          "Copies the values at the mask's positions from an array of the parameter's shape. "
           "Raises ShapeError.")
       .def("zero_grad", &Parameter::zero_gradient, "Drops the gradient.")
       .def(
@@ -351,7 +361,8 @@ void bind_parameters(py::module_& module) {
             return array.attr("__dlpack__")();
           },
           py::arg("stream") = py::none(),
-          "For torch.from_dlpack(p): without a copy where every position is stored, else dense.")
+          "For torch.from_dlpack(p): not a copy if the layout stores every position, otherwise a "
+          "dense copy.")
       .def("__dlpack_device__", [](const Parameter&) { return py::make_tuple(1, 0); })
       .def("__repr__", &describe)
       .def("__reduce__", [](const Parameter&) -> py::object {

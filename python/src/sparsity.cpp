@@ -182,8 +182,9 @@ py::object numpy_float(double value) { return py::module_::import("numpy").attr(
 void bind_base(py::module_& module) {
   py::class_<SparsityAlgorithm, OwnAlgorithm<SparsityAlgorithm>, AlgorithmPtr> base(
       module, "SparsityAlgorithm", py::dynamic_attr(),
-      "Makes parameters sparse and keeps them so. Use: model.apply(s), then optimizer.apply(s). A "
-      "subclass defines update(self, optimizer), called after each step, which has been counted.");
+      "The base class of all algorithms: makes parameters sparse and keeps them sparse. Call "
+      "model.apply(s), then optimizer.apply(s). A subclass defines update(self, optimizer), which "
+      "is called after each step, once the step has been counted.");
   base.def(py::init([](const py::object& sparsity, const py::object& init_method,
                        const py::kwargs& keywords) {
              py::kwargs given(keywords);
@@ -195,37 +196,38 @@ void bind_base(py::module_& module) {
              return new OwnAlgorithm<SparsityAlgorithm>(std::move(options));
            }),
            py::arg("sparsity") = py::none(), py::arg("init_method") = py::none())
-      .def("apply", &apply, py::arg("target"), "What target.apply(self) does.")
-      .def("sparsify", &apply, py::arg("target"), "apply.")
-      .def("sparsify_module", &apply, py::arg("target"), "apply.")
-      .def("sparsify_optimizer", &apply, py::arg("target"), "apply.")
-      .def("__call__", &apply, py::arg("target"), "apply.")
+      .def("apply", &apply, py::arg("target"), "Calls target.apply(self).")
+      .def("sparsify", &apply, py::arg("target"), "The same as `apply`.")
+      .def("sparsify_module", &apply, py::arg("target"), "The same as `apply`.")
+      .def("sparsify_optimizer", &apply, py::arg("target"), "The same as `apply`.")
+      .def("__call__", &apply, py::arg("target"), "The same as `apply`.")
       .def("update", &update, py::arg("optimizer") = py::none(),
-           "Counts a step, and changes masks where it is time to; each optimizer step ends with it "
-           "while autoupdate is on.")
+           "Counts a step, and changes the masks if an update is due. While `autoupdate` is true, "
+           "each optimizer step calls it at its end.")
       .def_readwrite("autoupdate", &SparsityAlgorithm::autoupdate)
       .def_property_readonly("type",
                              [](const SparsityAlgorithm& s) { return std::string(s.type()); })
-      .def_property_readonly("step", &SparsityAlgorithm::step, "Steps counted so far.")
-      .def_property_readonly("updates", &SparsityAlgorithm::updates, "Updates made so far.")
+      .def_property_readonly("step", &SparsityAlgorithm::step, "Number of counted steps.")
+      .def_property_readonly("updates", &SparsityAlgorithm::updates, "Number of updates so far.")
       .def_property_readonly(
           "sparse_params", [](SparsityAlgorithm& s) { return sparse_parameters(s, py::none()); },
-          "The parameters that it manages, by name.")
+          "The parameters that the algorithm manages, by name.")
       .def_property_readonly("weights", &weights_of,
-                             "The weights that it manages, for update(): SparseWeights.")
+                             "The managed weights, as SparseWeight objects, for use in update().")
       .def_property_readonly("num_sparse_params",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("get_sparse_params", &sparse_parameters, py::arg("of"),
-           "Those of a module or an optimizer, by name; of a parameter itself. Raises StateError.")
+           "Returns the sparse parameters of a module or an optimizer, by name. Returns a "
+           "parameter itself if it is sparse, else raises StateError.")
       .def("target_sparsity", &SparsityAlgorithm::target_sparsity, py::arg("parameter"),
-           "The sparsity aimed at for a parameter at the last update. Raises StateError.")
+           "Returns the target sparsity of a parameter at the last update. Raises StateError.")
       .def_property_readonly(
           "last_update", [](const SparsityAlgorithm& s) { return described_all(s.last_update()); },
-          "What the last step's update did, a dict for each parameter; empty if it made none.")
+          "Results of the update in the last step, one dict per parameter; empty without one.")
       .def(
           "plan",
           [](const SparsityAlgorithm& s, int64_t steps) { return described_all(s.plan(steps)); },
-          py::arg("steps"), "What a run of so many steps will do, a dict for each parameter.")
+          py::arg("steps"), "Predicts a run of this many steps: one dict per parameter.")
       .def(
           "register_target_sparsity_hook",
           [](SparsityAlgorithm& s,
@@ -237,8 +239,8 @@ void bind_base(py::module_& module) {
                 });
           },
           py::arg("hook"),
-          "Calls hook(algorithm, names, target) at the first mask and at every update; returns a "
-          "handle whose remove() ends it.")
+          "Calls hook(algorithm, names, target) at the first mask and at every update. Returns a "
+          "handle; its remove() unregisters the hook.")
       .def(
           "register_computed_sparsity_hook",
           [](SparsityAlgorithm& s,
@@ -251,12 +253,12 @@ void bind_base(py::module_& module) {
                 });
           },
           py::arg("hook"),
-          "Calls hook(algorithm, name, actual) for every mask; the name has the parameter's "
-          "attributes.")
+          "Calls hook(algorithm, name, actual) with the resulting sparsity of every mask. The name "
+          "also has the parameter's attributes.")
       .def("state_dict", &SparsityAlgorithm::state_dict,
-           "Everything but masks and values, which are in the model's state.")
+           "Returns the state of the algorithm. Masks and values are in the model's state.")
       .def("load_state_dict", &SparsityAlgorithm::load_state_dict, py::arg("state"),
-           "Raises CheckpointError.")
+           "Restores what `state_dict` returned. Raises CheckpointError.")
       .def("__reduce__", [](const SparsityAlgorithm&) -> py::object {
         throw py::type_error("an algorithm cannot be pickled; pickle its state_dict()");
       });
@@ -328,14 +330,15 @@ py::list members(Group& group) {
 void bind_group(py::module_& module) {
   py::class_<Group, SparsityAlgorithm, std::shared_ptr<Group>>(
       module, "Group",
-      "Several algorithms, each for the parameters that its filter chooses; the first that matches "
-      "has a parameter: Group({'fc1.*': Static(0.9), 'fc2.*': SET(0.8)}).")
+      "Several algorithms with a filter each: Group({'fc1.*': Static(0.9), 'fc2.*': SET(0.8)}). A "
+      "parameter belongs to the first one whose filter matches.")
       .def(py::init(&make_group), py::arg("groups") = py::none())
-      .def("add", &add_to_group, py::arg("filter"), py::arg("algorithm"),
-           "filter: a glob, a list of globs, or f(name, parameter). Raises StateError.")
+      .def(
+          "add", &add_to_group, py::arg("filter"), py::arg("algorithm"),
+          "Adds an algorithm for a glob, a list of globs or f(name, parameter). Raises StateError.")
       .def(
           "extend", [](Group& group, Group& other) { group.extend(std::move(other)); },
-          py::arg("group"), "Takes over the entries of another group.")
+          py::arg("group"), "Moves the entries of another group into this one.")
       .def_property_readonly("algorithms", &members);
 }
 
@@ -365,33 +368,33 @@ void bind_sparsity(py::module_& module) {
   bind_own_algorithms(module);
   using Dynamic = DynamicSparsityAlgorithm;
   bind_kind<Static, SparsityAlgorithm, OwnAlgorithm<Static>>(
-      module, "Static", "static", static_options, "A mask made once by init_method and kept.");
+      module, "Static", "static", static_options, "A fixed mask, made once by init_method.");
   bind_kind<Gmp, Dynamic, OwnDynamicAlgorithm<Gmp>>(
       module, "GMP", "gmp", dynamic_options,
-      "Gradual magnitude pruning: keeps the largest |w| to a rising target.");
+      "Gradual magnitude pruning: keeps the largest |w| at a rising sparsity.");
   bind_kind<Saliency, Gmp, OwnDynamicAlgorithm<Saliency>>(
       module, "Saliency", "saliency", dynamic_options, "Gradual pruning by |w * gradient|.");
   bind_kind<RigL, Set, OwnDropGrow<RigL>>(
       module, "RigL", "rigl", drop_grow_options,
-      "Drops the smallest |w|, regrows where |dense gradient| is largest.");
+      "Drops the smallest |w|, and grows positions with the largest |dense gradient|.");
   bind_kind<StraightThrough, Dynamic, OwnDynamicAlgorithm<StraightThrough>>(
-      module, "STE", "ste", dynamic_options, "Gradual pruning of a dense shadow weight.");
-  bind_kind<AcDc, Dynamic, OwnDynamicAlgorithm<AcDc>>(module, "AcDc", "acdc", dynamic_options,
-                                                      "Alternates compressed and dense training.");
-  bind_closed_kind<SemiSparse, StraightThrough>(
-      module, "SemiSparse", "semi_sparse",
-      "An N:M or block pattern of a dense master weight, chosen every step.");
+      module, "STE", "ste", dynamic_options,
+      "Gradual pruning of a dense master weight, so that pruned weights can return.");
+  bind_kind<AcDc, Dynamic, OwnDynamicAlgorithm<AcDc>>(
+      module, "AcDc", "acdc", dynamic_options, "Alternates between compressed and dense training.");
+  bind_closed_kind<SemiSparse, StraightThrough>(module, "SemiSparse", "semi_sparse",
+                                                "The largest values of a dense master weight in an "
+                                                "N:M or block pattern, chosen at every step.");
   bind_closed_kind<Snfs>(module, "SNFS", "snfs",
-                         "Drops the smallest |w|, regrows and redistributes by |momentum|.");
+                         "Drops the smallest |w|, and grows and redistributes by |momentum|.");
   bind_closed_kind<Snip>(module, "SNIP", "snip",
                          "Prunes once, at the first step, by |w * gradient|.");
   bind_group(module);
-  module.def(
-      "configure", &configured_object, py::arg("config"), py::arg("seed") = 0,
-      "The algorithm of a configuration's section `sparsity`: a number, a dict, a list of dicts, "
-      "or {'phases': [...]}; None for None. An algorithm is one by its name, in any case: a "
-      "built-in one's, a registered one's, or that of a subclass (alone, or behind its module's). "
-      "Raises ConfigError.");
+  module.def("configure", &configured_object, py::arg("config"), py::arg("seed") = 0,
+             "Makes the algorithm that a configuration's section `sparsity` describes: a number, a "
+             "dict, a list of dicts, or {'phases': [...]}. Returns None for None. Names of "
+             "algorithms are those of built-in and registered algorithms and of subclasses (Name "
+             "or module.Name); case does not matter. Raises ConfigError.");
 }
 
 }  // namespace lacuna::python

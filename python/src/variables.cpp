@@ -85,24 +85,26 @@ std::string describe(const Variable& v) {
 
 void bind_class(py::module_& module) {
   py::class_<Variable>(module, "Variable",
-                       "An array in a computation, which remembers the operation that made it. "
-                       "NumPy reads it (`np.asarray(v)`, `v.numpy()`) without a copy.")
-      .def(py::init([](const py::object& value, bool requires_grad) {
-             if (requires_grad) return Variable::leaf(to_tensor(value));
-             return to_variable(value);
-           }),
-           py::arg("value"), py::arg("requires_grad") = false,
-           "A constant, or a leaf that collects a gradient. Arrays of 32- or 64-bit integers are "
-           "ids of tokens; a C-ordered float32 array is shared.")
+                       "An array in a computation that records the operation that made it. NumPy "
+                       "can read it without a copy (`np.asarray(v)`, `v.numpy()`).")
+      .def(
+          py::init([](const py::object& value, bool requires_grad) {
+            if (requires_grad) return Variable::leaf(to_tensor(value));
+            return to_variable(value);
+          }),
+          py::arg("value"), py::arg("requires_grad") = false,
+          "Makes a constant or, with requires_grad, a leaf that collects a gradient. Arrays of 32- "
+          "or 64-bit integers are ids of tokens. A C-ordered float32 array is shared, not copied.")
       .def_property_readonly("shape", [](const Variable& v) { return v.shape(); })
       .def_property_readonly("ndim", [](const Variable& v) { return v.shape().rank(); })
       .def_property_readonly("requires_grad", &Variable::requires_grad)
       .def_property_readonly(
           "grad", [](const Variable& v) { return v.is_leaf() ? v.gradient() : Tensor(); },
           "The gradient that a leaf has collected, or None.")
-      .def("zero_grad", &Variable::zero_gradient, "Drops a leaf's gradient.")
+      .def("zero_grad", &Variable::zero_gradient, "Drops the gradient of a leaf.")
       .def(
-          "numpy", [](const Variable& v) { return v.value(); }, "The value, without a copy.")
+          "numpy", [](const Variable& v) { return v.value(); },
+          "Returns the value as an array, not a copy.")
       .def(
           "__array__",
           [](const Variable& v, const py::object& dtype) {
@@ -119,26 +121,26 @@ void bind_class(py::module_& module) {
       .def("__dlpack_device__", [](const Variable&) { return py::make_tuple(1, 0); })
       .def(
           "item", [](const Variable& v) { return v.value().item(); },
-          "The only element. Raises ShapeError where there are more.")
+          "Returns the value of a variable with one element. Raises ShapeError if it has more.")
       .def("__float__", [](const Variable& v) { return double{v.value().item()}; })
       .def("backward", &run_backward, py::arg("gradient") = py::none(),
-           "Computes the gradients of all leaves and parameters that this depends on, and adds "
-           "them to what they have collected. `gradient`: that of this value, where it has more "
-           "than one element. The graph is freed on the way. Raises ShapeError, StateError.")
+           "Computes the gradients of all leaves and parameters that this variable depends on, and "
+           "adds them to the collected ones. gradient: the gradient of this variable; required if "
+           "it has more than one element. The graph is freed. Raises ShapeError, StateError.")
       .def(
           "detach", [](const Variable& v) { return Variable(v.value()); },
-          "The value as a constant.")
+          "Returns the value as a constant.")
       .def(
           "reshape",
           [](const Variable& v, const py::args& sizes) {
             const bool is_one = sizes.size() == 1 && py::isinstance<py::sequence>(sizes[0]);
             return reshape(v, to_shape(is_one ? py::object(sizes[0]) : py::object(sizes)));
           },
-          "The same elements under another shape.")
-      .def("flatten", &flatten, ReleaseGil(), "[batch, ...] as [batch, features].")
-      .def("transpose", &transpose, ReleaseGil(), "The last two dimensions exchanged.")
-      .def("sum", &sum, ReleaseGil(), "The sum of all elements.")
-      .def("mean", &mean, ReleaseGil(), "The mean of all elements.")
+          "Returns the same elements in another shape.")
+      .def("flatten", &flatten, ReleaseGil(), "Reshapes [batch, ...] to [batch, features].")
+      .def("transpose", &transpose, ReleaseGil(), "Exchanges the last two dimensions.")
+      .def("sum", &sum, ReleaseGil(), "Returns the sum of all elements.")
+      .def("mean", &mean, ReleaseGil(), "Returns the mean of all elements.")
       .def("__add__", binary(&add))
       .def("__radd__", binary(&add))
       .def("__sub__", binary(&subtract))
@@ -168,13 +170,14 @@ void bind_class(py::module_& module) {
 void bind_operations(py::module_& module) {
   bind_unary(module, "relu", &relu, "max(x, 0).");
   bind_unary(module, "squared_relu", &squared_relu, "max(x, 0) squared.");
-  bind_unary(module, "gelu", &gelu, "x times the normal distribution's cumulative function.");
-  bind_unary(module, "gelu_tanh", &gelu_tanh, "GELU by its approximation with tanh.");
+  bind_unary(module, "gelu", &gelu,
+             "x times the cumulative distribution function of the normal distribution.");
+  bind_unary(module, "gelu_tanh", &gelu_tanh, "The approximation of GELU with tanh.");
   bind_unary(module, "silu", &silu, "x times sigmoid(x).");
   bind_unary(module, "sigmoid", &sigmoid, "1 / (1 + exp(-x)).");
   bind_unary(module, "tanh", &tanh, "tanh(x).");
-  bind_unary(module, "softmax", &softmax, "Over the last dimension.");
-  bind_unary(module, "log_softmax", &log_softmax, "Over the last dimension.");
+  bind_unary(module, "softmax", &softmax, "Computed over the last dimension.");
+  bind_unary(module, "log_softmax", &log_softmax, "Computed over the last dimension.");
   module.def(
       "leaky_relu",
       [](const py::object& x, float negative_slope) {
@@ -182,7 +185,8 @@ void bind_operations(py::module_& module) {
         const py::gil_scoped_release released;
         return leaky_relu(v, negative_slope);
       },
-      py::arg("x"), py::arg("negative_slope") = 0.01f, "x where x >= 0, else negative_slope x.");
+      py::arg("x"), py::arg("negative_slope") = 0.01f,
+      "x for x >= 0, otherwise negative_slope * x.");
   module.def(
       "cat",
       [](const py::sequence& tensors, int dim) {
@@ -194,13 +198,13 @@ void bind_operations(py::module_& module) {
         return concatenate(inputs, dim);
       },
       py::arg("tensors"), py::arg("dim") = 0,
-      "Arrays one after the other along a dimension. Raises ShapeError.");
+      "Concatenates arrays along a dimension. Raises ShapeError.");
   module.def(
       "bmm",
       [](const py::object& a, const py::object& b) {
         return without_gil(&bmm, to_variable(a), to_variable(b));
       },
-      py::arg("a"), py::arg("b"), "A product for each example: [batch, m, k] @ [batch, k, n].");
+      py::arg("a"), py::arg("b"), "One matrix product per example: [batch, m, k] @ [batch, k, n].");
   module.def(
       "linear",
       [](const py::object& x, const ParameterPtr& weight, const py::object& bias) {
@@ -211,10 +215,11 @@ void bind_operations(py::module_& module) {
         return linear(input, weight, offset);
       },
       py::arg("x"), py::arg("weight"), py::arg("bias") = py::none(),
-      "x weight^T + bias, in the weight's layout. x: [..., in]; weight: a Parameter [out, in]; "
-      "bias: [out], or None. Raises ShapeError.");
+      "x weight^T + bias, computed in the weight's layout. x: [..., in]; weight: a Parameter [out, "
+      "in]; bias: [out], or None. Raises ShapeError.");
   py::class_<NoGradScope>(module, "no_grad",
-                          "`with lacuna.no_grad():` operations of this thread record nothing.")
+                          "Within `with lacuna.no_grad():`, operations of this thread record "
+                          "nothing for a backward pass.")
       .def(py::init<>())
       .def("__enter__", &NoGradScope::enter, py::return_value_policy::reference_internal)
       .def("__exit__", &NoGradScope::exit);
@@ -233,16 +238,16 @@ void bind_losses(py::module_& module) {
       },
       py::arg("input"), py::arg("target"), py::arg("weight") = py::none(),
       py::arg("label_smoothing") = 0.0,
-      "The mean over the labels of -log softmax(input)[label], as PyTorch's. input: logits "
-      "[examples, ..., classes]; target: integers [examples, ...], of which -100 counts nothing; "
-      "weight: a factor for each class. Raises ShapeError, DataError, ConfigError.");
+      "The mean over the labels of -log softmax(input)[label], as in PyTorch. input: logits "
+      "[examples, ..., classes]. target: integers [examples, ...]; a label of -100 is ignored. "
+      "weight: one factor per class. Raises ShapeError, DataError, ConfigError.");
   module.def(
       "mse_loss",
       [](const py::object& prediction, const py::object& target) {
         return without_gil(&mse_loss, to_variable(prediction), to_variable(target));
       },
       py::arg("input"), py::arg("target"),
-      "The mean over all elements of (input - target) squared; both of one shape.");
+      "The mean over all elements of (input - target) squared. Both arrays have the same shape.");
   module.def(
       "binary_cross_entropy_with_logits",
       [](const py::object& logits, const Tensor& target,
@@ -253,8 +258,8 @@ void bind_losses(py::module_& module) {
         return binary_cross_entropy(x, target, weights);
       },
       py::arg("input"), py::arg("target"), py::arg("pos_weight") = py::none(),
-      "The mean over all elements of the loss of logits whose targets, in [0, 1], have the same "
-      "shape.");
+      "The mean over all elements of the binary cross entropy of logits and targets. Targets are "
+      "in [0, 1], in the shape of the logits.");
   module.def(
       "distillation_loss",
       [](const py::object& logits, const Tensor& teacher, double temperature) {
@@ -263,8 +268,8 @@ void bind_losses(py::module_& module) {
         return distillation_loss(x, teacher, temperature);
       },
       py::arg("input"), py::arg("teacher"), py::arg("temperature") = 1.0,
-      "How far logits are from a teacher's: the squared temperature times the mean over the rows "
-      "of the Kullback-Leibler divergence of both softmaxes at that temperature.");
+      "The divergence of logits from those of a teacher: the squared temperature times the mean "
+      "over the rows of the Kullback-Leibler divergence of the two softmaxes at that temperature.");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Sparsity algorithms, with the names and arguments that users of sparsity APIs know.
+"""Sparsity algorithms, with the names and arguments of the common sparsity APIs.
 
     s = lacuna.sparse.RigL(sparsity=0.9, update={"freq": 100, "stop": 1000}, drop_fraction=0.3)
     model.apply(s)
@@ -72,8 +72,8 @@ SparseParameter = SparseWeight
 
 
 def map_sparsity_algorithm(name: str) -> Type[SparsityAlgorithm]:
-    """The class of an algorithm's name in configurations: of a built-in one, or of a subclass,
-    registered or not, in any case. Raises ConfigError."""
+    """Returns the class that a name in configurations stands for: a built-in algorithm or a
+    subclass, registered or not. Case does not matter. Raises ConfigError."""
     return class_of_algorithm(name)
 
 

@@ -1,4 +1,4 @@
-"""Masks made of scores, with the counts and ties of the algorithms, and the first masks."""
+"""Masks made from scores, by the algorithms' rules of rounding and ties, and first masks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:  # slow, and in the stubs alone
 
 
 class ScoreShaper:
-    """How the positions of an array are divided into competitions of their own: here not at all."""
+    """Divides an array into groups of positions that compete separately. The base has one group."""
 
     _along = ""
     num_groups = 1
 
 
 class ScoreFlattener(ScoreShaper):
-    """One competition over the whole array."""
+    """One group: all positions of the array compete."""
 
 
 class OutputGroupScoreShaper(ScoreShaper):
-    """Rows (outputs) in num_groups equal groups: `balance_out_groups`."""
+    """Divides rows (outputs) into num_groups equal groups, as `balance_out_groups` does."""
 
     _along = "rows"
 
@@ -33,7 +33,7 @@ class OutputGroupScoreShaper(ScoreShaper):
 
 
 class InputGroupScoreShaper(ScoreShaper):
-    """Columns (inputs) in num_groups equal groups: `balance_in_groups`."""
+    """Divides columns (inputs) into num_groups equal groups, as `balance_in_groups` does."""
 
     _along = "columns"
 
@@ -48,8 +48,8 @@ def _groups(shaper: Optional[ScoreShaper]) -> Tuple[str, int]:
 def make_mask_topk_sparsity(
     score: ArrayLike, sparsity: float, score_shaper: Optional[ScoreShaper] = None
 ) -> Mask:
-    """The positions with the largest scores, int((1 - sparsity) size) of them; ties: the lower
-    index."""
+    """Returns the mask of the int((1 - sparsity) * size) positions with the largest scores. If
+    scores are equal, the lower index is kept."""
     return _lacuna._mask_of_largest(score, float(sparsity), *_groups(score_shaper))
 
 
@@ -59,7 +59,7 @@ def make_mask_drop_minimum(
     drop_fraction: float,
     score_shaper: Optional[ScoreShaper] = None,
 ) -> Mask:
-    """The mask without a fraction of its positions, those with the smallest scores."""
+    """Returns the mask without the fraction of its positions that has the smallest scores."""
     return _lacuna._mask_without_smallest(score, mask, float(drop_fraction), *_groups(score_shaper))
 
 
@@ -70,13 +70,13 @@ def make_mask_grow_maximum(
     mask_nonzero: Optional[int] = None,
     score_shaper: Optional[ScoreShaper] = None,
 ) -> Mask:
-    """The mask and others with the largest scores, until it has int((1 - sparsity) size)
-    positions. mask_nonzero, how many it has already, is counted where it is absent."""
+    """Returns the mask with positions of the largest scores added, until it has
+    int((1 - sparsity) * size) positions. mask_nonzero is not used: the mask is counted."""
     return _lacuna._mask_with_largest(score, mask, float(sparsity), *_groups(score_shaper))
 
 
 class InitMethod(str):
-    """A built-in `init_method`, which is its name and makes a mask when it is called."""
+    """A built-in `init_method`. It is a string, its name; calling it makes a mask."""
 
     def __call__(
         self,
@@ -85,7 +85,7 @@ class InitMethod(str):
         score_shaper: Optional[ScoreShaper] = None,
         device: Any = None,
     ) -> Mask:
-        """The mask of this method for a parameter or an array. device is not used."""
+        """Makes the mask for a parameter or an array. device is not used."""
         return _lacuna._first_mask(str(self), p, float(sparsity), *_groups(score_shaper))
 
 
@@ -99,7 +99,7 @@ balanced = InitMethod("balanced")
 def make_init_method(
     init_method: Union[str, Callable[..., Any]]
 ) -> Union[InitMethod, Callable[..., Any]]:
-    """The function f(p, sparsity) of an `init_method`, which may be one already. Raises
+    """Returns the function f(p, sparsity) of an `init_method`: a name, or such a function. Raises
     ConfigError."""
     if not isinstance(init_method, str):
         return init_method

@@ -1,4 +1,4 @@
-"""Schedules, as dicts that a configuration takes and that give their values when they are called."""
+"""Schedules: dicts that a configuration accepts, and that can be called to compute their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HyperParameterSchedule:
 
 
 class _Keys(Dict[str, Any], HyperParameterSchedule):
-    """A schedule that a configuration knows."""
+    """A schedule that has a name in configurations."""
 
     def compute(self, step: int) -> float:
         """The value at a step."""
@@ -32,49 +32,49 @@ class _Keys(Dict[str, Any], HyperParameterSchedule):
 
 
 class Constant(_Keys):
-    """value."""
+    """The same value at every step."""
 
     def __init__(self, value: float) -> None:
         super().__init__(type="constant", value=value)
 
 
 class Linear(_Keys):
-    """init + step slope."""
+    """init + step * slope."""
 
     def __init__(self, init: float, slope: float) -> None:
         super().__init__(type="linear", init=init, slope=slope)
 
 
 class Exp(_Keys):
-    """final + (init - final) exp(step gamma)."""
+    """final + (init - final) * exp(step * gamma)."""
 
     def __init__(self, init: float, gamma: float, final: float = 1.0) -> None:
         super().__init__(type="exp", init=init, gamma=gamma, final=final)
 
 
 class Power(_Keys):
-    """init beta ** step."""
+    """init * beta ** step."""
 
     def __init__(self, init: float, beta: float) -> None:
         super().__init__(type="power", init=init, beta=beta)
 
 
 class Cosine(_Keys):
-    """From init to minimum in half_period steps, and back, along a cosine."""
+    """From init to minimum over half_period steps along a cosine, then back, and so on."""
 
     def __init__(self, init: float, half_period: float, minimum: float = 0.0) -> None:
         super().__init__(type="cosine", init=init, half_period=half_period, minimum=minimum)
 
 
 class Cycling(_Keys):
-    """The next value at every update."""
+    """Each update uses the next value."""
 
     def __init__(self, values: Sequence[float]) -> None:
         super().__init__(type="cycling", values=list(values))
 
 
 class Polynomial(_Keys):
-    """From init at step start to final at step end, fast at first."""
+    """From init at step start to final at step end; fastest at the beginning for power > 1."""
 
     def __init__(
         self, init: float, final: float, start: int, end: int, power: float = 3.0
@@ -108,7 +108,7 @@ class UpdateSchedule(Dict[str, Any]):
 
 
 class FreqSchedule(UpdateSchedule):
-    """Updates every freq steps, from start on, before stop."""
+    """Updates every freq steps, from step start on, until before step stop."""
 
     def __init__(self, freq: int = 1, start: int = 0, stop: Optional[int] = None) -> None:
         super().__init__(freq=freq, start=start)
@@ -117,7 +117,7 @@ class FreqSchedule(UpdateSchedule):
 
 
 class ListSchedule(UpdateSchedule):
-    """Updates at these steps."""
+    """Updates at the given steps."""
 
     def __init__(self, steps: Sequence[int]) -> None:
         super().__init__(steps=list(steps))
@@ -130,7 +130,7 @@ ListUpdateSchedule = ListSchedule
 def make_hyperparam_schedule(
     schedule: Union[float, Sequence[float], Dict[str, Any], Callable[[int], float]]
 ) -> HyperParameterSchedule:
-    """The schedule that a number, a list (cycling), a dict with `type` or f(step) describes."""
+    """Makes the schedule of a number, a list (cycling), a dict with `type`, or f(step)."""
     if isinstance(schedule, HyperParameterSchedule):
         return schedule
     if isinstance(schedule, dict):
@@ -147,8 +147,8 @@ def make_hyperparam_schedule(
 def make_update_schedule(
     update: Union[None, int, Sequence[int], Dict[str, Any]] = None
 ) -> UpdateSchedule:
-    """The schedule that {freq, start, stop}, {steps}, a frequency or a list of steps describes;
-    every step for None."""
+    """Makes the update schedule of {freq, start, stop}, {steps}, a frequency or a list of steps.
+    None means an update at every step."""
     if isinstance(update, UpdateSchedule):
         return update
     if update is None or isinstance(update, int):
