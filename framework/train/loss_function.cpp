@@ -239,6 +239,11 @@ IndexTensor padding_mask(const Batch& batch) {
 }  // namespace
 
 Variable LossFunction::operator()(const Variable& output, const Batch& batch) const {
+  return divided(output, batch, std::nullopt);
+}
+
+Variable LossFunction::divided(const Variable& output, const Batch& batch,
+                               std::optional<double> divisor) const {
   switch (kind_) {
     case Kind::BinaryCrossEntropy:
       return binary_cross_entropy(output, binary_targets(batch), pos_weights_);
@@ -253,7 +258,9 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
     return mixed_cross_entropy(output, batch.labels, batch.other_labels, batch.own_shares,
                                cross_entropy_);
   }
-  return cross_entropy(output, labels_for(output.shape(), batch), cross_entropy_);
+  CrossEntropyOptions options = cross_entropy_;
+  options.divisor = divisor;
+  return cross_entropy(output, labels_for(output.shape(), batch), options);
 }
 
 LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
@@ -264,10 +271,14 @@ LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
   };
   const LossWeights own = weights_of(batch);
   const double by_labels = teacher.defined() ? 1.0 - distillation_->weight : 1.0;
-  const double label_share = by_labels * share(own.labels, whole.labels);
-  const Variable mean = (*this)(output, batch);
-  LossPart part = {.loss = scale(mean, static_cast<float>(label_share)),
-                   .sums = {.labels = by_labels * value_of(mean) * own.labels, .weights = own}};
+  // Labels of weight 0 have a loss by label smoothing, which the weights of the others divide.
+  const bool is_smoothed = cross_entropy_.label_smoothing > 0.0 && own.labels == 0.0;
+  const std::optional<double> others = is_smoothed ? std::optional(whole.labels) : std::nullopt;
+  const double divisor = others.value_or(own.labels);
+  const Variable mean = divided(output, batch, others);
+  LossPart part = {
+      .loss = scale(mean, static_cast<float>(by_labels * share(divisor, whole.labels))),
+      .sums = {.labels = by_labels * value_of(mean) * divisor, .weights = own}};
   if (!teacher.defined()) return part;
   const double by_teacher = distillation_->weight;
   const Variable taught =
