@@ -27,7 +27,8 @@ struct CrossEntropyOptions {
 /// in double. *Shapes:* logits [examples, …, classes], labels [examples, …] → scalar. *Errors:*
 /// ShapeError with both shapes, and without examples; DataError that names a label out of range and
 /// its index; ConfigError if label_smoothing is outside [0, 1], or if class weights are not one per
-/// class or have invalid values. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
+/// class or have invalid values. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567,
+/// section 7.
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                        const CrossEntropyOptions& options = {});
 
