@@ -154,8 +154,6 @@ class LossFunction {
  private:
   using Kind = LossKind;
 
-  // `divisor`: of cross entropy's sum; absent: weight_of(batch).
-  Variable divided(const Variable& output, const Batch& batch, std::optional<double> divisor) const;
   void read_cross_entropy(const Config& config, const Dataset& data);
   void take_label_lists(const Config& config, const std::string& name);
   void read_distillation(const Config& config);

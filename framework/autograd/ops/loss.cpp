@@ -28,7 +28,6 @@ CrossEntropyProblem problem(const Tensor& logits, const IndexTensor& labels,
 
 // The divisor of the sum over the examples.
 double total_weight(const IndexTensor& labels, const CrossEntropyOptions& options) {
-  if (options.divisor) return *options.divisor;
   double total = 0.0;
   for (const int64_t label : labels.values()) {
     if (label == kIgnoredLabel) continue;

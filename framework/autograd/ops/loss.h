@@ -1,7 +1,6 @@
 // Losses as operations: each returns a scalar, the mean over the batch.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,20 +14,17 @@ struct CrossEntropyOptions {
   double label_smoothing = 0.0;
   /// w, a factor for each class, finite and at least 0; empty: 1 each.
   std::vector<float> class_weights = {};
-  /// Divides the sum over the labels; absent: Σ of the labels' w.
-  std::optional<double> divisor = std::nullopt;
 };
 
-/// Σ over the labels of −Σ_j w_j q_j log softmax(logits)_j, divided by Σ of the labels' w (or by
-/// `divisor`), with the target q and the class weights w of the options; without these, the mean
-/// over the labels of −log softmax(logits)_label. A label of kIgnoredLabel counts in neither sum,
-/// and its logits get no gradient. As in PyTorch, except that the loss is 0, without a gradient, if
-/// its divisor is 0 (all labels have weight 0 or are ignored). Stable for any finite logits, sums
-/// in double. *Shapes:* logits [examples, …, classes], labels [examples, …] → scalar. *Errors:*
-/// ShapeError with both shapes, and without examples; DataError that names a label out of range and
-/// its index; ConfigError if label_smoothing is outside [0, 1], or if class weights are not one per
-/// class or have invalid values. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567,
-/// section 7.
+/// Σ over the labels of −Σ_j w_j q_j log softmax(logits)_j, divided by Σ of the labels' w, with the
+/// target q and the class weights w of the options; without these, the mean over the labels of −log
+/// softmax(logits)_label. A label of kIgnoredLabel counts in neither sum, and its logits get no
+/// gradient. As in PyTorch, except that the loss is 0, without a gradient, if all labels' weights
+/// are 0 or all labels are ignored. Stable for any finite logits, sums in double. *Shapes:* logits
+/// [examples, …, classes], labels [examples, …] → scalar. *Errors:* ShapeError with both shapes,
+/// and without examples; DataError that names a label out of range and its index; ConfigError if
+/// label_smoothing is outside [0, 1], or if class weights are not one per class or have invalid
+/// values. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                        const CrossEntropyOptions& options = {});
 
