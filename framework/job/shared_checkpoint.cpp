@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,20 +27,26 @@ std::string read_bytes(const std::string& path) {
   return bytes;
 }
 
-// Nobody else's: what has that name, which an ended process may have left, goes. Returns errno.
-int write_new_file(const std::string& path, std::string_view bytes) {
-  ::unlink(path.c_str());
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (file < 0) return errno;
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
+// A file without a name in any folder: it is gone with its last descriptor, however this process
+// ends. Returns its descriptor, or below 0 with errno.
+int open_nameless(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
+  std::string path = folder + "/lacuna-XXXXXX";  // a file system that has none: named for a moment
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.c_str());
+  return named;
+}
+
+// Returns errno.
+int write_bytes(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
     const ssize_t count = ::write(file, bytes.data(), bytes.size());
     if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
-    if (count == 0) error = ENOSPC;
-    if (count < 0 && errno != EINTR) error = errno;
+    if (count == 0) return ENOSPC;
+    if (count < 0 && errno != EINTR) return errno;
   }
-  if (::close(file) != 0 && error == 0) error = errno;
-  return error;
+  return 0;
 }
 
 }  // namespace
@@ -52,27 +59,26 @@ SharedCheckpoint::SharedCheckpoint(Communicator* job, std::optional<CheckpointFi
   if (is_first) return;
   file_.reset();
   if (bytes.empty()) return;
-  std::error_code none, missing;
+  std::error_code missing;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(missing);
   if (missing) {
     throw StateError(
         "there is no folder for a temporary copy of the run's checkpoint (set TMPDIR): " +
         missing.message());
   }
-  kept_ = (folder / fmt::format("lacuna-{}-{}.h5", ::getpid(), job->rank())).string();
-  if (const int error = write_new_file(kept_, bytes); error != 0) {
-    std::filesystem::remove(kept_, none);
+  kept_.descriptor = open_nameless(folder.string());
+  const int error = kept_.descriptor < 0 ? errno : write_bytes(kept_.descriptor, bytes);
+  if (error != 0) {
     throw StateError(
-        fmt::format("cannot write '{}', a temporary copy of the run's checkpoint (set TMPDIR to "
-                    "another folder): {}",
-                    kept_, std::strerror(error)));
+        fmt::format("cannot write into '{}', for a temporary copy of the run's checkpoint (set TMPDIR "
+                    "to another folder): {}",
+                    folder.string(), std::strerror(error)));
   }
-  file_.emplace(kept_);
+  file_.emplace(fmt::format("/proc/self/fd/{}", kept_.descriptor));
 }
 
-SharedCheckpoint::~SharedCheckpoint() {
-  std::error_code none;
-  if (!kept_.empty()) std::filesystem::remove(kept_, none);
+SharedCheckpoint::Kept::~Kept() {
+  if (descriptor >= 0) ::close(descriptor);
 }
 
 }  // namespace lacuna

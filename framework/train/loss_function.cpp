@@ -256,6 +256,33 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
   return cross_entropy(output, labels_for(output.shape(), batch), cross_entropy_);
 }
 
+namespace {
+
+// The loss that label smoothing gives to labels of weight 0: a mean, and by what it is multiplied.
+struct SpreadLoss {
+  Variable mean;
+  double weight;
+};
+
+// With nothing left for the labels, they do not matter: the heaviest one gives a divisor.
+SpreadLoss spread_loss(const Variable& output, const IndexTensor& labels,
+                       const CrossEntropyOptions& options) {
+  const std::vector<float>& weights = options.class_weights;
+  const auto heaviest = std::ranges::max_element(weights);
+  std::vector<int64_t> any(labels.values().begin(), labels.values().end());
+  double count = 0.0;
+  for (int64_t& label : any) {
+    if (label == kIgnoredLabel) continue;
+    label = heaviest - weights.begin();
+    ++count;
+  }
+  return {.mean = cross_entropy(output, IndexTensor(labels.shape(), std::move(any)),
+                                {.label_smoothing = 1.0, .class_weights = weights}),
+          .weight = options.label_smoothing * count * double{*heaviest}};
+}
+
+}  // namespace
+
 LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
                                const Tensor& teacher, const Batch& batch) const {
   const auto share = [](double part, double all) { return all > 0.0 ? part / all : 0.0; };
@@ -264,10 +291,15 @@ LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
   };
   const LossWeights own = weights_of(batch);
   const double by_labels = teacher.defined() ? 1.0 - distillation_->weight : 1.0;
-  const double label_share = by_labels * share(own.labels, whole.labels);
-  const Variable mean = (*this)(output, batch);
-  LossPart part = {.loss = scale(mean, static_cast<float>(label_share)),
-                   .sums = {.labels = by_labels * value_of(mean) * own.labels, .weights = own}};
+  // In a batch of all examples, the weights of others divide the loss of labels of weight 0.
+  const bool is_spread = own.labels == 0.0 && whole.labels > 0.0 &&
+                         !cross_entropy_.class_weights.empty() &&
+                         cross_entropy_.label_smoothing > 0.0;
+  const auto [mean, weight] =
+      is_spread ? spread_loss(output, labels_for(output.shape(), batch), cross_entropy_)
+                : SpreadLoss{(*this)(output, batch), own.labels};
+  LossPart part = {.loss = scale(mean, static_cast<float>(by_labels * share(weight, whole.labels))),
+                   .sums = {.labels = by_labels * value_of(mean) * weight, .weights = own}};
   if (!teacher.defined()) return part;
   const double by_teacher = distillation_->weight;
   const Variable taught =

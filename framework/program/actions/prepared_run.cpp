@@ -15,6 +15,7 @@
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/job/job.hpp"
+#include "lacuna/framework/job/shared_checkpoint.hpp"
 #include "lacuna/framework/nn/neurons.hpp"
 #include "lacuna/framework/program/actions/read_given.hpp"
 #include "lacuna/framework/program/output/run_summary.hpp"
@@ -98,7 +99,7 @@ PreparedRun prepare_new(const RunToPrepare& wanted) {
   for (const std::string& line : found) log_info(line);
   if (!measured.note.empty()) log_info(measured.note);
   auto trainer = std::make_unique<Trainer>(*experiment, folder, wanted.progress);
-  return {folder, nullptr, std::move(experiment), std::move(trainer)};
+  return {folder, std::move(experiment), std::move(trainer)};
 }
 
 // For going on from the checkpoint; there is none when the run was killed before it had written
@@ -221,8 +222,8 @@ PreparedRun prepare_resumed(const RunToPrepare& wanted) {
   Resumption run =
       is_first(wanted) ? find_resumption(wanted) : Resumption{.folder = RunFolder::of_another("")};
   const Config config = job == nullptr ? run.config : config_of_first(*job, run.config);
-  auto shared = std::make_unique<SharedCheckpoint>(job.get(), run.checkpoint);
-  const std::optional<CheckpointFile>& checkpoint = shared->file();
+  const SharedCheckpoint shared(job.get(), run.checkpoint);  // until it has been read
+  const std::optional<CheckpointFile>& checkpoint = shared.file();
   const RunFolder& folder = run.folder;
   apply_process_options(config);
   auto experiment =
@@ -245,7 +246,7 @@ PreparedRun prepare_resumed(const RunToPrepare& wanted) {
     const bool goes_on = !folder.has_summary() || trainer->step() < trainer->total_steps();
     if (goes_on) append_start(folder.path(), start_of_process(num_threads()));
   }
-  return {folder, std::move(shared), std::move(experiment), std::move(trainer)};
+  return {folder, std::move(experiment), std::move(trainer)};
 }
 
 }  // namespace

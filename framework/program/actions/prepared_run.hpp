@@ -10,7 +10,6 @@
 #include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/progress.h"
-#include "lacuna/framework/job/shared_checkpoint.hpp"
 #include "lacuna/framework/program/actions/given_config.h"
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
@@ -33,7 +32,6 @@ struct RunToPrepare {
 
 struct PreparedRun {
   RunFolder folder;
-  std::unique_ptr<SharedCheckpoint> checkpoint;  ///< that the run goes on from
   std::unique_ptr<Experiment> experiment;
   std::unique_ptr<Trainer> trainer;
 };

@@ -112,6 +112,7 @@ std::vector<KeyDifference> changes_between(const Config& run, const Config& writ
   }
   std::ranges::stable_partition(paths, [](const auto& key) { return !key.starts_with("data."); });
   std::ranges::replace(paths, "data.validation", "data.validation (one path for another)");
+  std::ranges::replace(paths, "train.early_stopping", "train.early_stopping (if the run has it)");
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
                     "; only these may change: " + join(paths, ", ") +
                     "; and with --change the optimizer (not its type, nor momentum from or to 0), "

@@ -259,8 +259,9 @@ double time_evaluation(Experiment& e, double seconds) {
 double time_checkpoint(const Experiment& e) {
   if (!e.is_first()) return 0.0;
   namespace fs = std::filesystem;
+  // One name for all processes: what a killed one has left is replaced by the next.
   const std::string path =
-      (fs::temp_directory_path() / fmt::format("lacuna-timing-{}.h5", ::getpid())).string();
+      (fs::temp_directory_path() / fmt::format("lacuna-timing-{}.h5", ::getuid())).string();
   const StepClock::time_point start = StepClock::now();
   double seconds = 0.0;
   try {

@@ -100,6 +100,11 @@ class Outputs {
 struct FeatureFlow {
   bool is_data = true;
   double width = 0.0;
+  bool is_channels = false;  // the first dimension of an example; else its features, the last one
+
+  double width_of(const Shape& example) const {
+    return static_cast<double>(is_channels && example.rank() > 1 ? example[0] : example.features());
+  }
 };
 
 // The deviation that a layer would draw with so much fewer inputs and outputs, over the one it
@@ -181,6 +186,7 @@ class SizeWalk {
       visit(branch, output);
       flow.is_data = flow.is_data && output.is_data;
       flow.width += output.width;
+      flow.is_channels = flow.is_channels || output.is_channels;
     }
   }
 
@@ -207,7 +213,12 @@ class SizeWalk {
     // A channel of a depthwise convolution reads one channel, however many there are.
     const bool is_depthwise = shape.rank() > 2 && shape[1] == 1 && flow.width > 1.0;
     const double in = is_depthwise ? 1.0 : ratio(flow);
-    flow = {.is_data = false, .width = static_cast<double>(shape[0])};
+    const ModuleRow* row = row_of(&layer);
+    const bool keeps_rank =
+        row != nullptr && row->input && row->output && row->input->rank() == row->output->rank();
+    flow = {.is_data = false,
+            .width = static_cast<double>(shape[0]),
+            .is_channels = shape.rank() > 2 && keeps_rank};
     const double out = is_output ? 1.0 : ratio(flow);
     sized_.parameters.push_back({.parameter = layer.weight(),
                                  .role = is_output    ? ParameterRole::Output
@@ -265,15 +276,16 @@ class SizeWalk {
     }
   }
 
-  // Attention and gates give fewer features than they are given; what flattens or pools keeps the
-  // channels as its width.
+  // Attention and gates give fewer features than they are given, and padding more channels. What
+  // flattens keeps the channels as its width.
   void pass_on(const Module* module, FeatureFlow& flow) const {
     const ModuleRow* row = row_of(module);
     if (row == nullptr || !row->input || !row->output || row->input->rank() < 1) return;
-    const bool is_last = static_cast<double>(row->input->features()) == flow.width;
-    if (is_last && row->output->rank() == row->input->rank()) {
-      flow.width = static_cast<double>(row->output->features());
+    const bool keeps_rank = row->output->rank() == row->input->rank();
+    if (keeps_rank && flow.width_of(*row->input) == flow.width) {
+      flow.width = flow.width_of(*row->output);
     }
+    flow.is_channels = flow.is_channels && row->output->rank() > 1;
   }
 
   Modules modules_;

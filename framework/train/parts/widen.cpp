@@ -13,7 +13,9 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kWidest = 64;  // times the width that is written
+constexpr int64_t kWidest = 64;       // times the width that is written
+constexpr int64_t kStep = 8;          // widths are multiples of it
+constexpr int64_t kPatternStep = 16;  // the same for patterns and wide layers
 
 struct Width {
   std::string path;
@@ -33,6 +35,22 @@ void find_widths(const Config& node, const std::vector<std::string>& keys,
     } else {
       find_widths(value, keys, widths);
     }
+  }
+}
+
+// Makes `step` divisible by the parts into which patterns and groups of a section `sparsity`, its
+// entries and its phases cut widths. Values out of range are reported elsewhere.
+void divide_by_parts(const Config& sparsity, int64_t& step) {
+  static const std::vector<std::string> parts = {
+      "rows", "cols", "m", "group", "balance_in_groups", "balance_out_groups"};
+  constexpr double kMost = 4096;
+  for (const auto& [key, value] : sparsity.children()) {
+    if (key == "pattern" && !value.is_null()) step = std::lcm(step, kPatternStep);
+    const bool is_part = sparsity.is_map() && contains(parts, key) && value.is_number();
+    if (is_part && value.as<double>() >= 1.0 && value.as<double>() <= kMost) {
+      step = std::lcm(step, std::llround(value.as<double>()));
+    }
+    divide_by_parts(value, step);
   }
 }
 
@@ -104,8 +122,8 @@ class Widener {
       if (width.written < 1)
         node_.error(fmt::format("{} is {}, which is not a width", width.path, width.written));
     }
-    const bool has_pattern = !config_.peek("sparsity.pattern").is_null();
-    step_ = has_pattern || widths_.front().written >= 128 ? 16 : 8;
+    if (widths_.front().written >= 128) step_ = kPatternStep;
+    divide_by_parts(config_.peek("sparsity"), step_);
     unit_ = step_;
     for (const std::string& key : preset ? preset->heads : std::vector<std::string>()) {
       const Config heads = model.peek(key);  // absent: it follows the others
@@ -149,7 +167,7 @@ class Widener {
   const CostOfConfig& cost_;
   ModelCost dense_;
   std::vector<Width> widths_;
-  int64_t step_ = 8, unit_ = 8;
+  int64_t step_ = kStep, unit_ = kStep;
   std::map<int64_t, ModelCost> costs_;  // by the units of the first width
 };
 

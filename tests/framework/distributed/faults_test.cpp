@@ -264,6 +264,19 @@ TEST_F(Job, NamesTheProcessThatHasNoRoomForTheCheckpoint) {
 }
 #endif
 
+// A killed process cannot remove anything.
+TEST_F(Job, LeavesNothingOfTheCheckpointWhereItIsKilled) {
+  ASSERT_EQ(run(0, "run").code, 0);
+  const std::string room = folder_ / "room";
+  std::filesystem::create_directory(room);
+  const Ended ended =
+      run_job(2, {"train", "--resume", "--run-dir", run_dir(), "--set", "train.steps=9"}, {},
+              {"TMPDIR=" + room, "LACUNA_FAULT=step.before_update:1"});
+  EXPECT_NE(ended.code, 0);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint(9)));
+  EXPECT_TRUE(std::filesystem::is_empty(room));
+}
+
 TEST_F(Job, NamesTheProcessThatHasNoFolderForTheCheckpoint) {
   ASSERT_EQ(run(0, "run").code, 0);
   const Ended ended =

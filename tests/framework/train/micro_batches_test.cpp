@@ -174,6 +174,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"balanced_class_weights", kClasses, "{type: cross_entropy, class_weights: balanced}"},
         Case{"balanced_sampling", kSampled, "cross_entropy"},
         Case{"weight_of_zero", kClasses, "{type: cross_entropy, class_weights: [0, 0, 1]}"},
+        Case{"weight_of_zero_smoothed", kClasses,
+             "{type: cross_entropy, class_weights: [0, 0, 1], label_smoothing: 0.3}"},
         Case{"ignore_index", kClasses, "{type: cross_entropy, ignore_index: 0}"},
         Case{"all_options", kClasses,
              "{type: cross_entropy, ignore_index: 2, class_weights: [1, 5, 2],"
@@ -186,6 +188,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"distillation", kDigits, "{type: distillation, teacher: TEACHER, weight: 0.3}"},
         Case{"distillation_class_weights", kClasses,
              "{type: distillation, teacher: TEACHER, weight: 0.6, class_weights: [1, 9, 3]}"},
+        Case{"distillation_weight_of_zero_smoothed", kClasses,
+             "{type: distillation, teacher: TEACHER, weight: 0.6, class_weights: [0, 4, 0],"
+             " label_smoothing: 0.2}"},
         Case{"distillation_ignore_index", kClasses,
              "{type: distillation, teacher: TEACHER, ignore_index: 0}"},
         Case{"next_token", kNextToken, "cross_entropy"},

@@ -195,6 +195,28 @@ TEST(Parametrization, CountsChannelsOfConvolutions) {
   EXPECT_EQ(role(*e, "fc.weight"), "output");
 }
 
+// Images of 32 × 32, 16 × 16, 8 × 8 pixels, and rows of 28: as many as there are channels.
+TEST(Parametrization, TellsChannelsFromAsManyPixels) {
+  const auto e = build(
+      "[{type: conv2d, name: c1, out_channels: 32, kernel: 3, padding: 1}, relu, {type: max_pool, "
+      "kernel: 2}, {type: conv2d, name: c2, out_channels: 16, kernel: 3, padding: 1}, {type: "
+      "avg_pool, kernel: 2}, {type: conv2d, name: c3, out_channels: 8, kernel: 1}, {type: "
+      "subsample_pad, channels: 24, stride: 2}, flatten, {type: linear, name: fc, out_features: "
+      "10}]",
+      kMup, "colour_glyphs");
+  const auto rows = rows_of(*e);
+  EXPECT_DOUBLE_EQ(rows.at("c2.weight").sized->in, 2.0);
+  EXPECT_DOUBLE_EQ(rows.at("c3.weight").sized->in, 1.0);
+  EXPECT_DOUBLE_EQ(rows.at("fc.weight").sized->in, 1.5);
+  const auto lines = build(
+      "[{type: conv1d, name: c1, out_channels: 28, kernel: 3, padding: 1}, {type: max_pool, "
+      "kernel: 2}, {type: conv1d, name: c2, out_channels: 14, kernel: 1}, global_average_pool, "
+      "{type: linear, name: fc, out_features: 10}]",
+      "parametrization: {type: sparse_mup, base_width: 7}\n");
+  EXPECT_DOUBLE_EQ(rows_of(*lines).at("c2.weight").sized->in, 4.0);
+  EXPECT_DOUBLE_EQ(rows_of(*lines).at("fc.weight").sized->in, 2.0);
+}
+
 TEST(Parametrization, FindsOutputsInBranches) {
   const auto e = build(
       "[flatten, {type: linear, name: in, out_features: 32}, {type: residual, layers: [{type: "

@@ -77,6 +77,34 @@ TEST(Widen, MakesEveryPatternAsExpensiveAsTheDenseModel) {
   }
 }
 
+// Blocks and groups that 16 is no multiple of, or that only an entry or a phase has.
+TEST(Widen, TakesWidthsThatPatternsAndGroupsDivide) {
+  const auto width = [](const std::string& sparsity) {
+    SCOPED_TRACE(sparsity);
+    const auto e = build(
+        "{layers: [flatten, {type: linear, name: fc1, out_features: 96}, {type: linear, name: fc2, "
+        "out_features: 96}, {type: linear, name: fc3, out_features: 10}], widen: {match: "
+        "parameters, keys: [out_features]}}",
+        sparsity);
+    const int64_t chosen = e->config.peek("model.layers.1.out_features").as<int64_t>();
+    EXPECT_GT(chosen, 96);
+    EXPECT_EQ(e->config.peek("model.layers.2.out_features").as<int64_t>(), chosen);
+    return chosen;
+  };
+  EXPECT_EQ(width("{sparsity: 0.6, pattern: {type: block, rows: 64, cols: 32}}") % 64, 0);
+  EXPECT_EQ(width("{sparsity: 0.6, pattern: {type: block, rows: 12, cols: 4}}") % 48, 0);
+  EXPECT_EQ(width("{pattern: {type: nm, n: 1, m: 4, group: 24}}") % 24, 0);
+  EXPECT_EQ(width("{sparsity: 0.6, balance_out_groups: 3}") % 24, 0);
+  EXPECT_EQ(width("[{sparsity: 0.6, pattern: {type: block, rows: 16, cols: 16}, param_filter: "
+                  "fc2.weight}, {sparsity: 0.6, param_filter: fc1.weight}]") %
+                16,
+            0);
+  EXPECT_EQ(width("{phases: [{until: 2, algorithm: dense}, {sparsity: 0.6, pattern: {type: block, "
+                  "rows: 16, cols: 16}}]}") %
+                16,
+            0);
+}
+
 TEST(Widen, WidensConvolutions) {
   const std::string model = "{type: cifar_resnet, depth: 8, width: 16";
   const auto dense = build(model + "}", "");
