@@ -69,10 +69,10 @@ SharedCheckpoint::SharedCheckpoint(Communicator* job, std::optional<CheckpointFi
   kept_.descriptor = open_nameless(folder.string());
   const int error = kept_.descriptor < 0 ? errno : write_bytes(kept_.descriptor, bytes);
   if (error != 0) {
-    throw StateError(
-        fmt::format("cannot write into '{}', for a temporary copy of the run's checkpoint (set TMPDIR "
-                    "to another folder): {}",
-                    folder.string(), std::strerror(error)));
+    throw StateError(fmt::format(
+        "cannot write into '{}', for a temporary copy of the run's checkpoint (set TMPDIR "
+        "to another folder): {}",
+        folder.string(), std::strerror(error)));
   }
   file_.emplace(fmt::format("/proc/self/fd/{}", kept_.descriptor));
 }

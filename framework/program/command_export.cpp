@@ -51,7 +51,7 @@ int run_export(const ExportCommand& command) {
               static_cast<long long>(exported.step), exported.checkpoint.c_str(),
               command.out.c_str(), command.format.c_str());
   if (command.sparse) {
-    std::printf("%s: %.3g MB; a dense file would take %.3g MB\n", command.out.c_str(),
+    std::printf("%s: %.3g MB; as dense arrays, its values take %.3g MB\n", command.out.c_str(),
                 static_cast<double>(exported.bytes) / 1e6,
                 static_cast<double>(exported.dense_bytes) / 1e6);
   }

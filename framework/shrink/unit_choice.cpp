@@ -202,6 +202,13 @@ std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const Modu
     order.push_back(block.front());
   }
   if (!order.empty()) return order;
+  if (!removable_units(units, options).empty()) {
+    throw ConfigError(
+        fmt::format("no unit of the model can be removed, because each layer keeps a part of {:g} "
+                    "of its units, "
+                    "rounded up (keep_at_least), and at least one; give a smaller number",
+                    options.keep_at_least));
+  }
   std::set<std::string> reasons;
   for (const UnitGroup& group : units.groups) {
     if (!group.why_fixed.empty()) reasons.insert(group.why_fixed);

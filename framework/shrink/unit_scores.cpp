@@ -1,9 +1,12 @@
 #include "lacuna/framework/shrink/unit_scores.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
+
+#include "lacuna/framework/core/error.h"
 
 namespace lacuna {
 namespace {
@@ -130,6 +133,11 @@ std::vector<double> saliency_scores(Module& model, const ModelUnits& units,
     for (const ParameterPtr& parameter : parameters) parameter->zero_gradient();
   });
   for (size_t i = 0; i < parameters.size(); ++i) parameters[i]->trainable = trained[i];
+  if (!std::ranges::all_of(scores, [](double score) { return std::isfinite(score); })) {
+    throw DataError(
+        "saliency: the gradients of the loss are not finite on the calibration examples; look for "
+        "very large values in the training data and in the weights, or give method: magnitude");
+  }
   return scores;
 }
 

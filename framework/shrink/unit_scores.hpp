@@ -25,7 +25,7 @@ std::vector<double> loss_changes(const ModelUnits& units);
 
 /// The mean over batches of (Σ w · ∂loss/∂w)², as of `loss_changes`. *Source:* Molchanov et al.,
 /// "Importance estimation for neural network pruning", 2019 (arXiv:1906.10771), equation 8. Frozen
-/// weights count as others.
+/// weights count as others. *Errors:* DataError for gradients that are not finite.
 std::vector<double> saliency_scores(Module& model, const ModelUnits& units, const GradientRun& run);
 
 /// What removing a unit changes of the outputs of the layers that take it, ‖XΔᵀ‖² / ‖XWᵀ‖² summed

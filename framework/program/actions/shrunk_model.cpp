@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "lacuna/framework/autograd/engine.h"
@@ -19,6 +21,8 @@
 #include "lacuna/framework/train/loop/run_timing.hpp"
 #include "lacuna/framework/train/parts/experiment_on_data.hpp"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/sparsity/options/filter.h"
+#include "lacuna/sparsity/options/target.h"
 
 namespace lacuna {
 namespace {
@@ -31,10 +35,27 @@ constexpr double kLeastUse = 0.9;
 
 CalibrationOptions complete(CalibrationOptions options, const Experiment& e) {
   const int64_t most = e.data.train->size();
+  if (options.examples.value_or(1) > most) {
+    throw ConfigError(
+        fmt::format("calibration.examples is {}, and the training data has {}; give at most that "
+                    "many",
+                    *options.examples, most));
+  }
   options.examples =
-      std::min(options.examples.value_or(CalibrationOptions::kDefaultExamples), most);
+      options.examples.value_or(std::min(most, CalibrationOptions::kDefaultExamples));
   options.batch_size = options.batch_size.value_or(e.train.batch_size);
   return options;
+}
+
+// The sparsity that an entry of the section `sparsity` asks for at every step of a parameter of
+// that shape; nothing if it changes, or if a pattern or the algorithm determines it.
+std::optional<double> constant_sparsity(const Config& entry, const Shape& shape) {
+  const std::array keys{"sparsity", "schedule", "density", "fan_in"};
+  const auto is_given = [&](const char* key) { return !entry.peek(key).is_null(); };
+  if (std::ranges::none_of(keys, is_given)) return std::nullopt;
+  const SparsityTarget target = SparsityTarget::from_config(entry);
+  if (!target.is_constant()) return std::nullopt;
+  return target.sparsity_at(0, 0, shape);
 }
 
 // Gradients over examples that lie evenly in the training data.
@@ -213,31 +234,43 @@ void ShrunkModel::leave_out_finished_sparsity() {
 
 void ShrunkModel::keep_nonzeros() {
   const Config section = config_.get("sparsity");
-  if (!section.is_map() || !section.peek("sparsity").is_number()) return;
-  const auto given = section.peek("sparsity").as<double>();
+  const bool is_list = section.is_list();
+  if (!is_list && (!section.is_map() || section.has("phases"))) return;
   const ParameterCuts cuts(units_, kept_);
+  std::vector<ParameterPtr> open = from_.model->parameters();  // that no earlier entry takes
   Config entries = Config::list();
   std::vector<std::string> changed;
-  for (const ParameterPtr& parameter : from_.model->parameters()) {
-    if (parameter->pattern()->is_dense() || cuts.fills(*parameter)) continue;
-    const auto nonzeros = static_cast<double>(cuts.nonzeros(*parameter));
-    const auto positions = static_cast<double>(cuts.shape_of(*parameter).numel());
-    // Rounded down, so that the count is not.
-    const double sparsity = std::floor(1e9 * (1.0 - nonzeros / positions)) / 1e9;
-    Config entry = section.clone();
-    entry.set("sparsity", sparsity);
-    entry.set("param_filter", Config::list({parameter->name()}));
-    entries.push_back(entry);
-    if (sparsity < given - 0.001)
-      changed.push_back(fmt::format("{} {:.3f}", parameter->name(), sparsity));
+  for (const Config& entry : is_list ? section.items() : std::vector<Config>{section}) {
+    const ParameterFilter filter = ParameterFilter::from_config(entry.get("param_filter"));
+    bool takes_others = false;
+    for (ParameterPtr& parameter : open) {
+      if (parameter == nullptr || !filter.matches(*parameter)) continue;
+      const ParameterPtr taken = std::exchange(parameter, nullptr);
+      const Shape shape = cuts.shape_of(*taken);
+      const std::optional<double> given = constant_sparsity(entry, shape);
+      takes_others |= !given;
+      if (!given || taken->pattern()->is_dense() || cuts.fills(*taken)) continue;
+      const auto nonzeros = static_cast<double>(cuts.nonzeros(*taken));
+      // Rounded down, so that the count is not.
+      const double sparsity =
+          std::floor(1e9 * (1.0 - nonzeros / static_cast<double>(shape.numel()))) / 1e9;
+      Config own = entry.clone();
+      for (const char* key : {"schedule", "density", "fan_in"}) own.erase(key);
+      own.set("sparsity", sparsity);
+      own.set("param_filter", Config::list({taken->name()}));
+      entries.push_back(own);
+      if (sparsity < *given - 0.001) {
+        changed.push_back(fmt::format("{} {:.3f} (was {:.3f})", taken->name(), sparsity, *given));
+      }
+    }
+    if (takes_others && is_list) entries.push_back(entry.clone());
   }
   if (changed.empty()) return;
   config_.set("sparsity", entries);
-  messages_.push_back(
-      fmt::format("the section `sparsity` keeps the nonzeros that are left, of which sparsity {:g} "
-                  "would remove "
-                  "more: {} (give a section to change that)",
-                  given, join(changed, ", ")));
+  messages_.push_back(fmt::format(
+      "the section `sparsity` keeps the nonzeros that are left, of which the former values would "
+      "remove more: {} (give a section to change that)",
+      join(changed, ", ")));
 }
 
 std::string ShrunkModel::take_states(Experiment& smaller, const StateDict& saved) const {

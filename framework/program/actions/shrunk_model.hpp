@@ -29,9 +29,10 @@ class ShrunkModel {
   /// Where nothing is left of the masks, the smaller run has no section `sparsity`, which would
   /// mask further units; a message says so.
   void leave_out_finished_sparsity();
-  /// Where a constant sparsity of the whole weights would remove more of what is left, each weight
-  /// gets the sparsity that it has now; a message says so. It would after units were ablated, as by
-  /// srigl, whose other rows have more nonzeros instead.
+  /// Where a constant sparsity of the whole weights (of the section or of an entry of its list)
+  /// would remove more of what is left, each weight gets the sparsity that it has now; a message
+  /// says so. It would after units were ablated, as by srigl, whose other rows have more nonzeros
+  /// instead.
   void keep_nonzeros();
   /// The smaller experiment, with the weights that stay.
   std::unique_ptr<Experiment> build() const;

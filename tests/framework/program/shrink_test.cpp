@@ -100,27 +100,33 @@ TEST_F(Shrink, IsTrainedOnAndResumedAsAnyRun) {
   EXPECT_EQ(exported.code, 0) << exported.err;
 }
 
+// However the section states a constant sparsity.
 TEST_F(Shrink, KeepsMasksAndRemovesDeadUnits) {
-  ASSERT_EQ(
-      train({"--set",
-             "sparsity={algorithm: srigl, sparsity: 0.95, min_salient: 0.9, update: {freq: 3}}"})
-          .code,
-      0);
-  const Ended ended = shrink("living", {"--method", "dead"});
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  const Config report = load_yaml(run_dir("living") + "/shrink.json");
-  const Config row = report.at("rows").items().front();
-  EXPECT_LT(row.required<int64_t>("kept"), 12);
-  // The rows that are left have more nonzeros than a sparsity of 0.95 would leave them.
-  EXPECT_THAT(ended.out, HasSubstr("sparsity 0.95 would remove more: fc1.weight"));
-  const auto nonzeros = [&] {
-    const auto& mask = state("living").get<ByteArray>("model/fc1.weight_mask");
-    return std::count(mask.values.begin(), mask.values.end(), 1);
-  };
-  const auto before = nonzeros();
-  const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir("living")});
-  EXPECT_EQ(on.code, 0) << on.err;
-  EXPECT_GT(static_cast<double>(nonzeros()), 0.9 * static_cast<double>(before));
+  const std::string rest = "min_salient: 0.9, update: {freq: 3}}";
+  const std::vector<std::string> sections{
+      "{algorithm: srigl, sparsity: 0.95, " + rest,
+      "{algorithm: srigl, schedule: {type: constant, value: 0.95}, " + rest,
+      "{algorithm: srigl, density: 0.05, " + rest,
+      "[{algorithm: srigl, param_filter: fc1.weight, sparsity: 0.95, " + rest + "]"};
+  for (size_t i = 0; i < sections.size(); ++i) {
+    const std::string dead = "dead" + std::to_string(i), living = "living" + std::to_string(i);
+    ASSERT_EQ(train({"--set", "sparsity=" + sections[i]}, dead).code, 0);
+    const Ended ended = shrink(living, {"--method", "dead"}, dead);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const Config report = load_yaml(run_dir(living) + "/shrink.json");
+    const Config row = report.at("rows").items().front();
+    EXPECT_LT(row.required<int64_t>("kept"), 12);
+    // The rows that are left have more nonzeros than a sparsity of 0.95 would leave them.
+    EXPECT_THAT(ended.out, testing::ContainsRegex("remove more: fc1.weight 0.[0-9]* .was 0.950"));
+    const auto nonzeros = [&] {
+      const auto& mask = state(living).get<ByteArray>("model/fc1.weight_mask");
+      return std::count(mask.values.begin(), mask.values.end(), 1);
+    };
+    const auto before = nonzeros();
+    const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir(living)});
+    EXPECT_EQ(on.code, 0) << on.err;
+    EXPECT_GT(static_cast<double>(nonzeros()), 0.9 * static_cast<double>(before)) << sections[i];
+  }
 }
 
 TEST_F(Shrink, KeepsCountsAtMultiples) {
@@ -253,6 +259,12 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc9"}, 2,
                  "'fc9' matches no layer that gives units");
   expect_refused({"--method", "dead", "--to", "flops=0.5"}, 2, "leave it out");
+  for (const char* method : {"saliency", "error"}) {
+    expect_refused({"--to", "flops=0.5", "--method", method, "--set", "shrink.calibration=1000"}, 2,
+                   "calibration.examples is 1000, and the training data has 90");
+  }
+  expect_refused({"--to", "flops=0.5", "--set", "shrink.calibration=10"}, 2,
+                 "unknown key 'calibration'");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.steps=3"}, 2, "shrink.steps");
 }
 

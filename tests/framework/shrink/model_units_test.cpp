@@ -111,6 +111,9 @@ TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {
                              "no unit of layer 'fc1' can be removed: layer 'ln' (layer_norm) "
                              "normalizes over all features together");
   expect_throws<ConfigError>([&] { order("o*"); }, "no unit of the model can be removed");
+  expect_throws<ConfigError>(
+      [&] { removal_order(units, {}, scores, {.keep_at_least = 0.9, .layers = {"fc2"}}); },
+      "each layer keeps a part of 0.9 of its units, rounded up (keep_at_least)");
 }
 
 TEST(CountWithin, IsTheFirstThatMeetsTheTarget) {

@@ -6,6 +6,7 @@
 #include "framework/onnx/onnx_models.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
+#include "throws.h"
 
 namespace lacuna {
 namespace {
@@ -63,6 +64,18 @@ TEST_F(UnitScores, OfSaliencyAreSquaresOfWhatTheLossChanges) {
   for (const ParameterPtr& parameter : two.model->parameters()) {
     EXPECT_FALSE(parameter->has_gradient());
   }
+}
+
+TEST_F(UnitScores, OfSaliencyNeedFiniteGradients) {
+  const TwoLayers two({3, 0, 0, 4, 1, 2}, {1, 0, 2, 0, 3, 2}, "relu,");
+  const ModelUnits units(*two.model, {2});
+  const auto run = [](Module& model, const std::function<void()>& after) {
+    const float large = 3e38f;
+    backward(sum(model(Variable(Tensor::from({1, 2}, std::vector<float>{large, large})))));
+    after();
+  };
+  expect_throws<DataError>([&] { saliency_scores(*two.model, units, run); },
+                           "the gradients of the loss are not finite on the calibration examples");
 }
 
 // Unit 3 is a copy of unit 2, which can do its work.
