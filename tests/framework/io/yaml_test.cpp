@@ -351,7 +351,8 @@ TEST(Override, SaysWhatIsWrongAndChangesNothing) {
   EXPECT_THAT(override_message(root, "a.b.7=5"),
               AllOf(HasSubstr("--set a.b.7=5: "), HasSubstr("'7' is not an index of this list")));
   EXPECT_THAT(override_message(root, "a.c.d=5"),
-              AllOf(HasSubstr("--set a.c.d=5: "), HasSubstr("has no 'd' inside")));
+              AllOf(HasSubstr("--set a.c.d=5: "),
+                    HasSubstr("has no 'd'; to replace it, set 'a.c' itself")));
   EXPECT_THAT(override_message(root, "x..y=5"), HasSubstr("an empty name in the path"));
   EXPECT_THAT(override_message(root, "a=[1"),
               AllOf(HasSubstr("--set a=[1: not valid YAML: "), HasSubstr("needs quotes")));
