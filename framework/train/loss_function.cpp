@@ -17,6 +17,7 @@
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/train/class_balance.hpp"
 #include "lacuna/framework/train/label_lists.hpp"
+#include "lacuna/framework/train/spread_loss.hpp"
 
 namespace lacuna {
 
@@ -255,33 +256,6 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
   }
   return cross_entropy(output, labels_for(output.shape(), batch), cross_entropy_);
 }
-
-namespace {
-
-// The loss that label smoothing gives to labels of weight 0: a mean, and by what it is multiplied.
-struct SpreadLoss {
-  Variable mean;
-  double weight;
-};
-
-// With nothing left for the labels, they do not matter: the heaviest one gives a divisor.
-SpreadLoss spread_loss(const Variable& output, const IndexTensor& labels,
-                       const CrossEntropyOptions& options) {
-  const std::vector<float>& weights = options.class_weights;
-  const auto heaviest = std::ranges::max_element(weights);
-  std::vector<int64_t> any(labels.values().begin(), labels.values().end());
-  double count = 0.0;
-  for (int64_t& label : any) {
-    if (label == kIgnoredLabel) continue;
-    label = heaviest - weights.begin();
-    ++count;
-  }
-  return {.mean = cross_entropy(output, IndexTensor(labels.shape(), std::move(any)),
-                                {.label_smoothing = 1.0, .class_weights = weights}),
-          .weight = options.label_smoothing * count * double{*heaviest}};
-}
-
-}  // namespace
 
 LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
                                const Tensor& teacher, const Batch& batch) const {

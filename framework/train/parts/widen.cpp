@@ -82,8 +82,8 @@ class Widener {
   }
 
   Widening widen() {
-    int64_t narrow = std::max<int64_t>(1, widths_.front().written / unit_), wide = narrow;
-    const int64_t most = std::max<int64_t>(1, kWidest * widths_.front().written / unit_);
+    int64_t narrow = (widths_.front().written + unit_ - 1) / unit_, wide = narrow;
+    const int64_t most = std::max(narrow, kWidest * widths_.front().written / unit_);
     while (cost_at(wide) < wanted()) {
       narrow = wide;
       if (wide >= most) fail_too_wide();
