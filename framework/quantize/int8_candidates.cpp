@@ -10,6 +10,7 @@
 #include "lacuna/framework/kernels/int8/int8.hpp"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/linear.h"
+#include "lacuna/layers/tiled_linear.h"
 
 namespace lacuna {
 namespace {
@@ -53,13 +54,28 @@ std::string names_of(const std::vector<Int8Candidate>& all) {
   return "there are " + join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-void keep_ends(std::vector<Int8Candidate>& all) {
-  const auto keep = [](Int8Candidate& candidate, const char* reason) {
-    if (candidate.reason.empty()) candidate.reason = reason;
+// The tiles of a layer of very many outputs are one layer.
+void keep_ends(Module& model, std::vector<Int8Candidate>& all) {
+  std::map<const Parameter*, const Module*> tiled;
+  for (const Module* module : model.modules()) {
+    const auto* layer = dynamic_cast<const TiledLinear*>(module);
+    if (layer == nullptr) continue;
+    for (const ParameterPtr& tile : layer->tile_weights()) tiled[tile.get()] = layer;
+  }
+  const auto is_same_layer = [&](const Int8Candidate& a, const Int8Candidate& b) {
+    const auto of_a = tiled.find(a.weight.get()), of_b = tiled.find(b.weight.get());
+    if (of_a == tiled.end() || of_b == tiled.end()) return a.weight == b.weight;
+    return of_a->second == of_b->second;
   };
   if (all.empty()) return;
-  keep(all.front(), "the first layer");
-  keep(all.back(), "the last layer");
+  for (Int8Candidate& candidate : all) {
+    if (!candidate.reason.empty()) continue;
+    if (is_same_layer(candidate, all.front())) {
+      candidate.reason = "the first layer";
+    } else if (is_same_layer(candidate, all.back())) {
+      candidate.reason = "the last layer";
+    }
+  }
 }
 
 void choose(std::vector<Int8Candidate>& all, const std::vector<std::string>& globs) {
@@ -101,7 +117,7 @@ std::string reason_against_int8(const Module& layer) {
 
 std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions& options) {
   std::vector<Int8Candidate> all = product_weights(model);
-  options.param_filter.empty() ? keep_ends(all) : choose(all, options.param_filter);
+  options.param_filter.empty() ? keep_ends(model, all) : choose(all, options.param_filter);
   const bool has_some =
       std::ranges::any_of(all, [](const Int8Candidate& c) { return c.reason.empty(); });
   if (has_some) return all;

@@ -96,9 +96,7 @@ ShrinkOptions ShrinkOptions::from_config(const Config& section) {
   if (options.method == ShrinkMethod::Error) {
     options.least_squares = section.get("least_squares", true);
   }
-  if (options.method != ShrinkMethod::Magnitude) {
-    options.calibration = CalibrationOptions::from_config(section.get("calibration"));
-  }
+  options.calibration = CalibrationOptions::from_config(section.get("calibration"));
   section.require_all_read();
   return options;
 }

@@ -60,8 +60,8 @@ struct ShrinkOptions {
   CalibrationOptions calibration = {};
 
   /// From a map with `method`, `to` (a map of flops, parameters or time), `shares`,
-  /// `keep_at_least`, `layers`, `round_to` (not of dead), `calibration` (not of magnitude) and, of
-  /// error, `least_squares`. *Errors:* ConfigError.
+  /// `keep_at_least`, `layers`, `round_to` (not of dead), `calibration` and, of error,
+  /// `least_squares`. *Errors:* ConfigError.
   static ShrinkOptions from_config(const Config& section);
 };
 

@@ -213,6 +213,10 @@ std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const Modu
   for (const UnitGroup& group : units.groups) {
     if (!group.why_fixed.empty()) reasons.insert(group.why_fixed);
   }
+  if (reasons.empty()) {  // no layer gives units
+    reasons.insert(units.why_fixed.begin(), units.why_fixed.end());
+    reasons.erase("");
+  }
   throw ConfigError(
       fmt::format("no unit of the model can be removed{}{}", reasons.empty() ? "" : ": ",
                   join_foreign(std::vector<std::string>(reasons.begin(), reasons.end()), "; ")));

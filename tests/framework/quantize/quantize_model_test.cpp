@@ -18,6 +18,7 @@
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/linear.h"
+#include "lacuna/layers/tiled_linear.h"
 #include "random_values.h"
 #include "throws.h"
 
@@ -150,6 +151,21 @@ TEST_F(QuantizeModel, ByGptqLosesLessThanByRounding) {
   model_.load_state_dict(saved);
   const double nearest = quantize("{algorithm: nearest}").layers[0].relative_error;
   EXPECT_LT(gptq, nearest);
+}
+
+TEST(Int8Candidates, TilesOfALayerStayTogether) {
+  Sequential model;
+  model.add<Linear>("a", {.in_features = 4, .out_features = 4});
+  model.add<Linear>("b", {.in_features = 4, .out_features = 4});
+  model.add<TiledLinear>("out", {.linear = {.in_features = 4, .out_features = 20}, .tile = 8});
+  std::vector<std::string> reasons;
+  for (const Int8Candidate& c : int8_candidates(model, options_of("{}"))) {
+    reasons.push_back(c.weight->name() + ": " + c.reason);
+  }
+  EXPECT_THAT(reasons,
+              testing::ElementsAre("a.weight: the first layer",
+                                   "b.weight: ", "out.0.weight: the last layer",
+                                   "out.1.weight: the last layer", "out.2.weight: the last layer"));
 }
 
 TEST_F(QuantizeModel, RefusesInputsWithoutARange) {

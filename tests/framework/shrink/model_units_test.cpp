@@ -114,6 +114,10 @@ TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {
   expect_throws<ConfigError>(
       [&] { removal_order(units, {}, scores, {.keep_at_least = 0.9, .layers = {"fc2"}}); },
       "each layer keeps a part of 0.9 of its units, rounded up (keep_at_least)");
+  const ModelUnits undeclared = units_of("[{type: tiled_linear, name: out, out_features: 6}]", {4});
+  expect_throws<ConfigError>(
+      [&] { removal_order(undeclared, {}, std::vector<double>(scores.size()), {}); },
+      "layer 'out' (tiled_linear) does not declare its units");
 }
 
 TEST(CountWithin, IsTheFirstThatMeetsTheTarget) {
