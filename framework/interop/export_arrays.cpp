@@ -63,13 +63,14 @@ std::vector<NamedArray> named_arrays(const LoadedRun& run, const ExportOptions& 
   return arrays;
 }
 
-void export_safetensors(const LoadedRun& run, const std::string& path,
-                        const ExportOptions& options) {
+ExportNotes export_safetensors(const LoadedRun& run, const std::string& path,
+                               const ExportOptions& options) {
   std::vector<NamedArray> arrays;
   if (!options.sparse) {
     arrays = named_arrays(run, options);
     if (options.only == "int8") put_int8(run, int8_layers(run), Int8Zero::Byte, arrays);
-    return write_safetensors_arrays(path, arrays);
+    write_safetensors_arrays(path, arrays);
+    return {};
   }
   for (const ParameterPtr& parameter : run.model->parameters()) {
     if (parameter->pattern()->is_dense()) {
@@ -80,13 +81,16 @@ void export_safetensors(const LoadedRun& run, const std::string& path,
   }
   add_buffers(arrays, run);
   write_safetensors_arrays(path, arrays);
+  return {};
 }
 
-void export_npz(const LoadedRun& run, const std::string& path, const ExportOptions& options) {
+ExportNotes export_npz(const LoadedRun& run, const std::string& path,
+                       const ExportOptions& options) {
   write_npz(path, named_arrays(run, options));
+  return {};
 }
 
-void export_csr_npz(const LoadedRun& run, const std::string& path, const ExportOptions&) {
+ExportNotes export_csr_npz(const LoadedRun& run, const std::string& path, const ExportOptions&) {
   std::vector<NamedArray> arrays;
   for (const ParameterPtr& parameter : run.model->parameters()) {
     if (parameter->pattern()->is_dense()) {
@@ -97,6 +101,7 @@ void export_csr_npz(const LoadedRun& run, const std::string& path, const ExportO
   }
   add_buffers(arrays, run);
   write_npz(path, arrays);
+  return {};
 }
 
 }  // namespace lacuna

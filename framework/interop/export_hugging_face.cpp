@@ -144,8 +144,8 @@ std::string card_for(const LoadedRun& run, const std::string& path, const Export
 
 }  // namespace
 
-void export_hugging_face(const LoadedRun& run, const std::string& path,
-                         const ExportOptions& options) {
+ExportNotes export_hugging_face(const LoadedRun& run, const std::string& path,
+                                const ExportOptions& options) {
   Config config = config_json(run);
   require_replaceable(path);
   const bool is_gpt2 = config.required<std::string>("model_type") == "gpt2";
@@ -163,6 +163,7 @@ void export_hugging_face(const LoadedRun& run, const std::string& path,
   write_safetensors_arrays(folder.temporary_path() + "/" + kWeights, arrays);
   if (!card.empty()) write_file_atomically(folder.temporary_path() + "/" + kCardName, card);
   folder.commit();
+  return {};
 }
 
 }  // namespace lacuna

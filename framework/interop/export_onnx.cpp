@@ -1,3 +1,6 @@
+#include <fmt/core.h>
+
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,9 +14,21 @@
 #include "lacuna/framework/train/parts/float32_model.hpp"
 
 namespace lacuna {
+namespace {
 
-void export_onnx_model(const LoadedRun& run, const std::string& path,
-                       const ExportOptions& options) {
+// The tools were tried with such files: onnx 1.12, OpenCV 4.6 and ONNX Runtime 1.30.
+ExportNotes sparse_notes(size_t sparse) {
+  if (sparse == 0) return {};
+  return {fmt::format(
+      "{} {} stored as sparse initializers. OpenCV's dnn and onnx's check_model(full_check=True) "
+      "do not read them; ONNX Runtime does. For tools that do not, export without --sparse",
+      sparse, sparse == 1 ? "weight is" : "weights are")};
+}
+
+}  // namespace
+
+ExportNotes export_onnx_model(const LoadedRun& run, const std::string& path,
+                              const ExportOptions& options) {
   std::map<std::string, std::string> metadata{{"lacuna.step", std::to_string(run.step)}};
   const StateDict inputs = run.inputs.state_dict();
   for (const char* key :
@@ -24,7 +39,7 @@ void export_onnx_model(const LoadedRun& run, const std::string& path,
   }
   const OnnxValues values = options.sparse ? OnnxValues::Sparse : OnnxValues::Dense;
   if (options.only != "int8") {
-    return export_onnx(*run.model, run.inputs.example_shape, metadata, path, values);
+    return sparse_notes(export_onnx(*run.model, run.inputs.example_shape, metadata, path, values));
   }
   std::vector<OnnxInt8Weight> weights;
   for (const QuantizedLayer& layer : int8_layers(run)) {
@@ -39,7 +54,8 @@ void export_onnx_model(const LoadedRun& run, const std::string& path,
   // Int8 weights have the batch normalizations behind them in them.
   const auto folded = rebuild_float32_model(run.config, CheckpointFile(run.checkpoint).read().state,
                                             run.inputs.example_shape);
-  export_onnx(*folded, run.inputs.example_shape, metadata, path, values, weights);
+  return sparse_notes(
+      export_onnx(*folded, run.inputs.example_shape, metadata, path, values, weights));
 }
 
 }  // namespace lacuna

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
@@ -158,7 +159,9 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   ExportOptions chosen = options;
   chosen.only = precision_to_write(run, format, options, exported.notes);
   if (!format.has_scales) fold_attention_scale(run);
-  format.write(run, path, chosen);
+  for (std::string& note : format.write(run, path, chosen)) {
+    exported.notes.push_back(std::move(note));
+  }
   measure(run, path, exported);
   for (Module* module : run.model->modules()) {
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;

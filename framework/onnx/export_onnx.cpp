@@ -1,6 +1,7 @@
 #include "lacuna/framework/onnx/export_onnx.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "lacuna/framework/nn/named_inputs.h"
@@ -49,9 +50,9 @@ void require_fits(const Module& model) {
 
 }  // namespace
 
-void export_onnx(Module& model, const Shape& example,
-                 const std::map<std::string, std::string>& metadata, const std::string& path,
-                 OnnxValues values, const std::vector<OnnxInt8Weight>& int8) {
+size_t export_onnx(Module& model, const Shape& example,
+                   const std::map<std::string, std::string>& metadata, const std::string& path,
+                   OnnxValues values, const std::vector<OnnxInt8Weight>& int8) {
   require_fits(model);
   const std::vector<Module*> modules = model.modules();
   std::vector<std::string> names = named_inputs_of(modules);
@@ -69,7 +70,7 @@ void export_onnx(Module& model, const Shape& example,
   OnnxValue output = value("output", model.output_shape(example));
   if (has_tokens && output.dims.size() == 3) output.dims[1] = kSequence;
   graph.add_output(std::move(output));
-  write_onnx_file(graph, metadata, path, values, int8);
+  return write_onnx_file(graph, metadata, path, values, int8);
 }
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 // Models as ONNX files, for runtimes of others.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,15 +21,16 @@ namespace lacuna {
 /// causal does). Its output is `output`. The sizes of `batch` and `sequence` are free; a sequence
 /// may not be longer than its position embedding. *Shapes:* `example` is what the model is given,
 /// without the batch. `metadata` goes into the file (metadata_props). Linear layers whose weights
-/// are among `int8` are written in int8, with QuantizeLinear and DequantizeLinear.
+/// are among `int8` are written in int8, with QuantizeLinear and DequantizeLinear. Returns the
+/// number of weights that became sparse initializers, which not every tool reads.
 ///
 /// *Errors:* Error that names a layer which has no form in ONNX (a class of a user's, inputs or
 /// outputs that are sparsified, a batch_norm without running statistics), where the values have 2
 /// GiB or more, and where the file cannot be written. Nothing is written then. *Cost:* memory for
 /// twice the values, dense; with `values` Sparse three times.
-void export_onnx(Module& model, const Shape& example,
-                 const std::map<std::string, std::string>& metadata, const std::string& path,
-                 OnnxValues values = OnnxValues::Dense,
-                 const std::vector<OnnxInt8Weight>& int8 = {});
+size_t export_onnx(Module& model, const Shape& example,
+                   const std::map<std::string, std::string>& metadata, const std::string& path,
+                   OnnxValues values = OnnxValues::Dense,
+                   const std::vector<OnnxInt8Weight>& int8 = {});
 
 }  // namespace lacuna

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <fstream>
@@ -36,9 +37,10 @@ void set_raw(onnx::TensorProto& tensor, onnx::TensorProto::DataType type,
   tensor.set_raw_data(values.data(), values.size_bytes());
 }
 
-// Whether coordinates of 8 bytes and values of 4 take less than all values. A scalar has none.
+// Whether coordinates of 8 bytes and values of 4 take less than all values. A bias of zeros is
+// small: it stays dense, because fewer tools read sparse initializers.
 bool is_sparse(const OnnxConstant& constant, const Tensor& values) {
-  if (constant.dims.empty()) return false;
+  if (constant.dims.size() < 2) return false;
   const auto zeros = std::ranges::count(values.storage(), 0.0f);
   return 3 * (values.numel() - zeros) < values.numel();
 }
@@ -183,9 +185,9 @@ void require_onnx_size(uint64_t bytes) {
                   static_cast<double>(bytes) / (1 << 30)));
 }
 
-void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
-                     const std::string& path, OnnxValues values,
-                     const std::vector<OnnxInt8Weight>& int8) {
+size_t write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
+                       const std::string& path, OnnxValues values,
+                       const std::vector<OnnxInt8Weight>& int8) {
   require_onnx_size(bytes(graph));
   if (values == OnnxValues::Sparse) {
     check(model_of(graph, metadata, OnnxValues::Dense, int8), OnnxValues::Dense);
@@ -201,6 +203,7 @@ void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::st
   file.close();
   replacement.flush();
   replacement.commit();
+  return static_cast<size_t>(model.graph().sparse_initializer_size());
 }
 
 }  // namespace lacuna

@@ -82,6 +82,23 @@ TEST_F(SparseExport, SparseFilesAreReadBackWithTheirMasksAndAreSmaller) {
   EXPECT_EQ(state.values().size(), expected().size() + 2);
 }
 
+TEST_F(SparseExport, ANoteNamesToolsThatDoNotReadSparseInitializers) {
+  const ExportedRun sparse =
+      export_run(run(), folder_ / "sparse.onnx", {.format = "onnx", .sparse = true});
+  EXPECT_THAT(
+      sparse.notes,
+      testing::ElementsAre("2 weights are stored as sparse initializers. OpenCV's dnn and onnx's "
+                           "check_model(full_check=True) do not read them; ONNX Runtime does. For "
+                           "tools that do not, export without --sparse"));
+  EXPECT_TRUE(export_run(run(), folder_ / "dense.onnx", {.format = "onnx"}).notes.empty());
+  const auto all_nonzero = build_from(kSparseLayers, kExample);
+  all_nonzero->initialize(5);
+  write_run(folder_ / "all.h5", kSparseLayers, kExample, *all_nonzero);
+  EXPECT_TRUE(
+      export_run(folder_ / "all.h5", folder_ / "all.onnx", {.format = "onnx", .sparse = true})
+          .notes.empty());
+}
+
 TEST_F(SparseExport, DamagedSparseWeightsAreRefused) {
   const auto refused = [&](std::vector<NamedArray> arrays, const std::string& message) {
     const std::string path = folder_ / "bad.safetensors";

@@ -5,6 +5,7 @@
 
 #include "framework/onnx/onnx_models.h"
 #include "framework/shrink/small_models.h"
+#include "throws.h"
 
 namespace lacuna {
 namespace {
@@ -64,6 +65,26 @@ TEST(OpenCv, RunsModelsThatWereMadeSmaller) {
     onnx_tests::expect_near(run_in_opencv(folder / "model.onnx", batch.inputs),
                             onnx_tests::outputs_of(*smaller, batch), name);
   }
+}
+
+// Documented in docs/guides/onnx.md, and a note of `lacuna export` says so. OpenCV 4.6 crashes on
+// the sparse weight of a convolution.
+TEST(OpenCv, DoesNotReadSparseInitializers) {
+  const Shape example{20};
+  const auto model =
+      onnx_tests::make_model("[{type: linear, name: fc1, out_features: 30}, relu]", example);
+  const ParameterPtr weight = model->parameter("fc1.weight");
+  BitMask mask = BitMask::zeros(weight->numel());
+  for (int64_t i = 0; i < weight->numel(); i += 5) mask.set(i);
+  weight->set_pattern(Pattern::make(csr_layout(), weight->shape(), mask));
+  const TemporaryFolder folder;
+  EXPECT_EQ(export_onnx(*model, example, {}, folder / "sparse.onnx", OnnxValues::Sparse), 1u);
+  EXPECT_EQ(export_onnx(*model, example, {}, folder / "dense.onnx"), 0u);
+  const Batch batch = onnx_tests::make_batch(4, example, 0);
+  onnx_tests::expect_near(run_in_opencv(folder / "dense.onnx", batch.inputs),
+                          onnx_tests::outputs_of(*model, batch), "dense");
+  expect_throws<cv::Exception>([&] { run_in_opencv(folder / "sparse.onnx", batch.inputs); },
+                               "Blob fc1.weight not found in const blobs");
 }
 
 TEST(OpenCv, RunsAResNet) {

@@ -21,6 +21,10 @@ class ExportCommand : public RunFixture {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_lacuna(arguments);
   }
+  static std::string results(const std::string& run) {
+    Config report = parse_yaml(run_lacuna({"eval", run, "--json"}).out, "eval");
+    return report.at("splits").to_json();
+  }
 };
 
 TEST_F(ExportCommand, ARunGoesOutAndComesBackTheSame) {
@@ -33,14 +37,24 @@ TEST_F(ExportCommand, ARunGoesOutAndComesBackTheSame) {
     const Ended in = run_lacuna({"import", folder_ / name, "--config", config(), "--out", again});
     EXPECT_EQ(in.code, 0) << in.err;
     EXPECT_THAT(in.out, HasSubstr("fc1.weight: unstructured"));
-    const auto results = [](const std::string& run) {
-      Config report = parse_yaml(run_lacuna({"eval", run, "--json"}).out, "eval");
-      return report.at("splits").to_json();
-    };
     EXPECT_EQ(results(again), results(run_dir()));
     EXPECT_EQ(run_lacuna({"train", "--resume", "--run-dir", again, "--quiet"}).code, 0);
     EXPECT_EQ(run_lacuna({"inspect", again}).code, 0);
   }
+}
+
+TEST_F(ExportCommand, ASparseOnnxFileComesBackTheSame) {
+  const Ended out = exported("onnx", "w.onnx", {"--sparse"});
+  EXPECT_EQ(out.code, 0) << out.err;
+  EXPECT_THAT(out.out, HasSubstr("a dense file would take"));
+  EXPECT_THAT(out.err, HasSubstr("1 weight is stored as sparse initializers. OpenCV's dnn"));
+  EXPECT_EQ(exported("onnx", "dense.onnx").err, "");
+  const std::string again = folder_ / "again";
+  const Ended in = run_lacuna(
+      {"import", folder_ / "w.onnx", "--config", config(), "--find-pattern", "--out", again});
+  EXPECT_EQ(in.code, 0) << in.err;
+  EXPECT_THAT(in.out, HasSubstr("fc1.weight: unstructured"));
+  EXPECT_EQ(results(again), results(run_dir()));
 }
 
 // What the card says is what the run's files say.
