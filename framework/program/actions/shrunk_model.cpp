@@ -150,20 +150,24 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
   const auto blocks = [&](const std::vector<int64_t>& multiples) {
     return removal_blocks(units_, from_.rows, scores, options, multiples);
   };
+  Rounding rounding = options.round_to;
+  if (rounding.is_auto) rounding.of_patterns = pattern_multiples();
   // Smaller multiples take as long for fewer channels, so for a time they are no closer.
   const double least_use = is_time ? 0.0 : kLeastUse;
-  RoundedChoice choice = choose_rounded(units_, options.round_to, blocks, search, least_use);
+  RoundedChoice choice = choose_rounded(units_, rounding, blocks, search, least_use);
   if (!choice.kept) {
-    Rounding finest = options.round_to;
+    Rounding finest = rounding;
     if (finest.is_auto) finest.multiple = 1;
+    const std::string multiples =
+        finest.multiple > 1
+            ? fmt::format(", and counts are multiples of {} (round_to)", finest.multiple)
+        : finest.of_patterns.empty() ? ""
+                                     : ", and counts fit the patterns of `sparsity`";
     const KeptUnits least = without_all(units_, blocks(multiples_of_units(units_, finest)));
     section.at("to").error(fmt::format(
         "{} of {:g} cannot be met: {:.3g} is left where every layer keeps what keep_at_least "
         "({:g}) asks for{}{}",
-        to_string(options.budget), options.to, search.part(least), options.keep_at_least,
-        finest.multiple == 1
-            ? ""
-            : fmt::format(", and counts are multiples of {} (round_to)", finest.multiple),
+        to_string(options.budget), options.to, search.part(least), options.keep_at_least, multiples,
         options.layers.empty() ? "" : " and only `layers` are cut"));
   }
   rounding_ = choice.rounding;
@@ -171,6 +175,22 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
   if (is_time) after_.seconds = part * before_.seconds;
   report_rounding(part, options);
   return std::move(*choice.kept);
+}
+
+// What the section `sparsity` of the smaller run needs. A section that does not fit the whole model
+// may fit the smaller one, with a `round_to` of the user's.
+std::vector<int64_t> ShrunkModel::pattern_multiples() const {
+  if (config_.get("sparsity").is_null()) return {};
+  std::unique_ptr<Experiment> whole;
+  try {
+    whole = build(without_first(units_, {}, 0));
+  } catch (const Error&) {
+    return {};
+  }
+  if (whole->sparsity == nullptr) return {};
+  return multiples_of_patterns(units_, [&](const Parameter& parameter) {
+    return whole->sparsity->pattern(*whole->model->parameter(parameter.name()));
+  });
 }
 
 // Multiples that the user chose, and that miss the budget.

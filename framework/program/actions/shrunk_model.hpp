@@ -52,6 +52,7 @@ class ShrunkModel {
   KeptUnits choose_within(const std::vector<double>& scores, const ShrinkOptions& options,
                           const Config& section);
   double part_left(const KeptUnits& kept, const ShrinkOptions& options) const;
+  std::vector<int64_t> pattern_multiples() const;
   void report_rounding(double part, const ShrinkOptions& options);
   std::vector<double> scores(const ShrinkOptions& options);
   CalibrationRun calibration(const ShrinkOptions& options) const;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ class Shrink : public RunFixture {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_lacuna(arguments);
   }
-  void expect_refused(const std::vector<std::string>& more, int code, const std::string& words) {
-    const Ended ended = shrink("refused", more);
+  void expect_refused(const std::vector<std::string>& more, int code, const std::string& words,
+                      const std::string& from = "run") {
+    const Ended ended = shrink("refused", more, from);
     EXPECT_EQ(ended.code, code) << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(words));
     EXPECT_FALSE(std::filesystem::exists(run_dir("refused")));
@@ -172,15 +174,38 @@ TEST_F(Shrink, ChangesOneValueOfASectionOfTheRun) {
   EXPECT_EQ(optimizer.required<std::string>("type"), before.required<std::string>("type"));
 }
 
+constexpr const char* kTwoHiddenLayers =
+    "model=[flatten, {type: linear, name: fc1, out_features: 16}, relu, {type: linear, name: fc2, "
+    "out_features: 16}, relu, {type: linear, name: fc3, out_features: 10}]";
+
+std::string patterned(const std::string& pattern) {
+  return "sparsity={algorithm: static, sparsity: 0.5, param_filter: fc2.weight, pattern: " +
+         pattern + "}";
+}
+
+TEST_F(Shrink, AutoKeepsWhatPatternsNeed) {
+  for (const auto& [name, pattern, why] : std::vector<std::array<std::string, 3>>{
+           {"nm", "{type: nm, n: 2, m: 4}", "its input dimension"},
+           {"blocks", "{type: block, rows: 4, cols: 4}", "its output dimension"}}) {
+    ASSERT_EQ(train({"--set", kTwoHiddenLayers, "--set", patterned(pattern)}, name).code, 0);
+    const Ended ended = shrink(name + "_small", {"--to", "flops=0.35"}, name);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const std::vector<Config> rows =
+        load_yaml(run_dir(name + "_small") + "/shrink.json").at("rows").items();
+    EXPECT_EQ(rows[0].required<int64_t>("round_to") % 4, 0) << name;  // inputs of fc2
+    EXPECT_EQ(rows[0].required<int64_t>("kept") % 4, 0) << name;
+    if (name == "blocks") {  // and outputs
+      EXPECT_EQ(rows[1].required<int64_t>("kept") % 4, 0);
+    }
+    const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir(name + "_small")});
+    EXPECT_EQ(on.code, 0) << on.err;
+    expect_refused({"--to", "flops=0.35", "--round-to", "1"}, 2, why, name);
+  }
+}
+
 TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
-  const std::string hidden =
-      "model=[flatten, {type: linear, name: fc1, out_features: 16}, relu, {type: linear, name: "
-      "fc2, out_features: 16}, relu, {type: linear, name: fc3, out_features: 10}]";
-  const auto sparsity = [](const std::string& pattern) {
-    return "sparsity={algorithm: static, sparsity: 0.5, param_filter: fc2.weight, pattern: " +
-           pattern + "}";
-  };
-  ASSERT_EQ(train({"--set", hidden, "--set", sparsity("{type: nm, n: 2, m: 4}")}).code, 0);
+  ASSERT_EQ(train({"--set", kTwoHiddenLayers, "--set", patterned("{type: nm, n: 2, m: 4}")}).code,
+            0);
   const Ended ended = shrink("small", {"--to", "flops=0.5"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("fc2.weight has no longer the pattern 2:4"));
