@@ -216,6 +216,31 @@ TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
             before.get<ByteArray>("model/fc2.weight_mask"));
 }
 
+// Of any machine, at any load: what is reported meets the budget, or the least is named.
+TEST_F(Shrink, MeetsABudgetOfTimeOrNamesTheLeast) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = shrink("faster", {"--to", "time=0.9", "--round-to", "6"});
+  if (ended.code == 0) {
+    const Config report = load_yaml(run_dir("faster") + "/shrink.json");
+    const Config seconds = report.at("costs").at("seconds");
+    EXPECT_GT(seconds.required<double>("before"), 0.0);
+    EXPECT_LE(seconds.required<double>("part"), 0.9);
+    EXPECT_EQ(report.at("rows").items().front().required<int64_t>("kept"), 6);
+  } else {
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.err, testing::ContainsRegex("time of 0.9 cannot be met: [0-9.]+ is left"));
+    EXPECT_FALSE(std::filesystem::exists(run_dir("faster")));
+  }
+  const Ended whole = shrink("whole", {"--to", "time=1"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const Config report = load_yaml(run_dir("whole") + "/shrink.json");
+  EXPECT_EQ(report.at("costs").at("seconds").required<double>("part"), 1.0);
+  EXPECT_EQ(report.at("rows").items().front().required<int64_t>("kept"), 12);
+  expect_refused({"--to", "time=0.5", "--set", "optimizer.lr=1.0e+30"}, 2,
+                 "a budget of time needs steps that can be timed, but the loss of this model is "
+                 "not finite");
+}
+
 TEST_F(Shrink, LearnsFromTheNetworkItWasMadeFrom) {
   ASSERT_EQ(train({"--set", "loss={type: cross_entropy, label_smoothing: 0.1}"}).code, 0);
   const auto loss = [&](const std::string& name) {
@@ -279,6 +304,20 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
                  "'fc9' matches no layer that gives units");
   expect_refused({"--method", "dead", "--to", "flops=0.5"}, 2, "leave it out");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.steps=3"}, 2, "shrink.steps");
+  expect_refused({"--to", "flops=0.5", "--set", "model=[flatten, linear]"}, 2,
+                 "model: the model is the run's; leave it out");
+  write_text(folder_ / "small.yaml", "shrink: {to: {flops: 0.5}}\nmodel: [flatten, linear]\n");
+  expect_refused({folder_ / "small.yaml"}, 2, "small.yaml:2:8: model: the model is the run's");
+  const char* widths = "parametrization={type: sparse_mup, base_width: 6}";
+  ASSERT_EQ(train({"--set", widths}, "widths").code, 0);
+  expect_refused({"--to", "flops=0.5"}, 2, "learning rates depend on the width", "widths");
+  ASSERT_EQ(run_lacuna({"quantize", run_dir(), "--run-dir", run_dir("int8"), "--set",
+                        "quantize={param_filter: '*.weight'}"})
+                .code,
+            0);
+  expect_refused({"--to", "flops=0.5"}, 2,
+                 "is quantized; shrink the run that it was made from, and quantize the result",
+                 "int8");
 }
 
 }  // namespace
