@@ -66,18 +66,25 @@ Config model_section(const Config& before, const Config& layers) {
 ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOptions& options,
                          const Config& section)
     : from_(from), config_(config.clone()), units_(*from.model, from.data.train->example_shape()) {
-  const UnitsCost all = cost_of(*from_.model, from_.rows, units_, without_first(units_, {}, 0));
-  before_ = {.flops = all.flops, .parameters = all.parameters};
+  before_ = costs(without_first(units_, {}, 0));
   try {
     kept_ = choose(options, section);
   } catch (const ConfigError& error) {
     if (std::string_view(error.what()).starts_with(section.where())) throw;
     section.error(error.what());
   }
-  const UnitsCost left = cost_of(*from_.model, from_.rows, units_, kept_);
-  after_.flops = left.flops;
-  after_.parameters = left.parameters;
+  const double seconds = after_.seconds;
+  after_ = costs(kept_);
+  after_.seconds = seconds;
   fit(options);
+}
+
+ShrinkCosts ShrunkModel::costs(const KeptUnits& kept) const {
+  const UnitsCost sparse = cost_of(*from_.model, from_.rows, units_, kept);
+  const UnitsCost dense = dense_cost_of(*from_.model, from_.rows, units_, kept);
+  return {.flops = sparse.flops,
+          .parameters = sparse.parameters,
+          .bytes = sizeof(float) * dense.parameters};
 }
 
 CalibrationRun ShrunkModel::calibration(const ShrinkOptions& options) const {

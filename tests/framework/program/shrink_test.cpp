@@ -44,7 +44,11 @@ TEST_F(Shrink, MakesARunOfASmallerModelWithItsOptimizersStates) {
   const Config row = report.at("rows").items().front();
   EXPECT_EQ(row.required<int64_t>("units"), 12);
   EXPECT_EQ(row.required<int64_t>("kept"), 6);
-  EXPECT_DOUBLE_EQ(report.at("costs").at("flops").required<double>("part"), 0.5);
+  const Config costs = report.at("costs");
+  EXPECT_DOUBLE_EQ(costs.at("flops").required<double>("part"), 0.5);
+  EXPECT_DOUBLE_EQ(costs.at("bytes").required<double>("after"),
+                   4.0 * costs.at("parameters").required<double>("after"));
+  EXPECT_THAT(ended.out, HasSubstr("\nbytes "));
   EXPECT_TRUE(report.at("messages").items().empty());
   const Config layers = load_yaml(run_dir("small") + "/config.yaml").at("model").at("layers");
   EXPECT_EQ(layers.items()[1].required<int64_t>("out_features"), 6);
