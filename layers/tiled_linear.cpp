@@ -95,6 +95,29 @@ std::string write_tiled_linear(OnnxGraph& graph, const TiledLinear& layer, const
   return graph.add("Concat", parts, {{"axis", int64_t{1}}});
 }
 
+// Inputs are columns of all tiles. Outputs stay, because tiles but the last have equal sizes.
+UnitAxis units_of_tiled_linear(UnitGraph& graph, const TiledLinear& layer, const UnitAxis& input,
+                               const Shape& example) {
+  const int dim = example.rank() - 1;
+  const UnitGraph::Units in = graph.along(layer, input, example, dim);
+  const UnitGraph::Units out = graph.make(layer, layer.output_shape(example)[dim]);
+  graph.fix(out, unit_reason(layer, "divides its outputs into tiles of equal sizes"));
+  auto first = out.begin();
+  for (const auto& [name, tile] : layer.children()) {
+    const ParameterPtr weight = own_parameter(*tile, "weight");
+    if (tile->has_input_transforms() || tile->has_output_transforms()) {
+      graph.fix(in, unit_reason(*tile, "has sparsified activations"));
+    }
+    const UnitGraph::Units own(first, first + weight->shape()[0]);
+    first += weight->shape()[0];
+    graph.takes(weight, 1, in);
+    graph.gives(weight, 0, own);
+    graph.gives(own_parameter(*tile, "bias"), 0, own);
+  }
+  graph.counts(layer, "in_features", in);
+  return {dim, out};
+}
+
 }  // namespace
 
 void register_tiled_linear(LayerRegistry& registry) {
@@ -104,7 +127,8 @@ void register_tiled_linear(LayerRegistry& registry) {
                {.make = make_tiled_linear,
                 .has_fan_in = true,
                 .outputs_key = "out_features",
-                .onnx = onnx_form(write_tiled_linear)});
+                .onnx = onnx_form(write_tiled_linear),
+                .units = unit_form(units_of_tiled_linear)});
 }
 
 }  // namespace lacuna

@@ -36,7 +36,8 @@ struct ExportedRun {
   /// Whether the weights are averages (`train.ema`), as `eval` takes them.
   bool is_averaged = false;
   int64_t bytes = 0;  ///< of the file; 0 of a folder and of a card
-  /// Bytes of all parameters and buffers as dense arrays of float32.
+  /// Of a file of this format whose weights are all dense, about (csr-npz: of an npz); 0 where all
+  /// are dense in this one, whatever their masks.
   int64_t dense_bytes = 0;
   std::vector<std::string> notes = {};  ///< what the model computes that the file does not state
 };

@@ -116,7 +116,10 @@ UnitForm units_fixed(std::string why) {
     const Shape output = layer.output_shape(example);
     const int dim = output.rank() - 1;
     if (output == example) return input;
-    return UnitAxis{dim, graph.make_fixed(output[dim], reason)};
+    if (layer.parameters().empty()) return UnitAxis{dim, graph.make_fixed(output[dim], reason)};
+    const UnitGraph::Units units = graph.make(layer, output[dim]);  // a group that has the reason
+    graph.fix(units, reason);
+    return UnitAxis{dim, units};
   };
 }
 

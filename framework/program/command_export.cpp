@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -20,6 +21,17 @@
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 
 namespace lacuna {
+namespace {
+
+// "5.02 kB".
+std::string readable(int64_t bytes) {
+  const auto count = static_cast<double>(bytes);
+  if (count < 1e6) return fmt::format("{:.3g} kB", count / 1e3);
+  return count < 1e9 ? fmt::format("{:.3g} MB", count / 1e6)
+                     : fmt::format("{:.3g} GB", count / 1e9);
+}
+
+}  // namespace
 
 int run_export(const ExportCommand& command) {
   if (command.format.empty() && !command.card) {
@@ -50,10 +62,9 @@ int run_export(const ExportCommand& command) {
               exported.is_averaged ? "the average of the weights, which eval uses," : "the model",
               static_cast<long long>(exported.step), exported.checkpoint.c_str(),
               command.out.c_str(), command.format.c_str());
-  if (command.sparse) {
-    std::printf("%s: %.3g MB; as dense arrays, its values take %.3g MB\n", command.out.c_str(),
-                static_cast<double>(exported.bytes) / 1e6,
-                static_cast<double>(exported.dense_bytes) / 1e6);
+  if (exported.dense_bytes > 0) {
+    std::printf("%s: %s; a dense file would take about %s\n", command.out.c_str(),
+                readable(exported.bytes).c_str(), readable(exported.dense_bytes).c_str());
   }
   for (const std::string& note : exported.notes) log_warning(note);
   return kDone;

@@ -38,6 +38,9 @@ struct Rounding {
   /// whose blocks dense convolutions are computed; 8 for groups of at most 16 channels, and for
   /// units of linear layers.
   bool is_auto = false;
+  /// With `auto`: of each unit, what its multiple is a multiple of, as a weight's pattern asks for.
+  /// Empty: 1 for all.
+  std::vector<int64_t> of_patterns = {};
 
   /// The largest that `auto` tries, and the smaller ones where a budget is not met with these.
   static constexpr int64_t kMostOfAuto = 16;

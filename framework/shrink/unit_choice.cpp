@@ -69,10 +69,11 @@ void require_layers(const ModelUnits& units, const std::vector<std::string>& glo
             fmt::format("no unit of layer '{}' can be removed: {}", layer, group.why_fixed));
       }
     }
-    if (!is_found) {
-      throw ConfigError(
-          fmt::format("'{}' matches no layer that gives units; {}", glob, suggest_name(glob, all)));
-    }
+    if (is_found) continue;
+    throw ConfigError(
+        all.empty() ? fmt::format("'{}' matches no layer: none of the model gives units", glob)
+                    : fmt::format("'{}' matches no layer that gives units; {}", glob,
+                                  suggest_name(glob, all)));
   }
 }
 

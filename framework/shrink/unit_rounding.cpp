@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -86,6 +87,33 @@ std::vector<int64_t> multiples_of_units(const ModelUnits& units, const Rounding&
   for (const int32_t group : units.group_of) {
     multiples.push_back(group < 0 ? 1 : multiple_of(kinds[static_cast<size_t>(group)], rounding));
   }
+  for (size_t unit = 0; unit < rounding.of_patterns.size(); ++unit) {
+    const int64_t least = rounding.of_patterns[unit];
+    multiples[unit] = std::max(least, multiples[unit] / least * least);
+  }
+  return multiples;
+}
+
+std::vector<int64_t> multiples_of_patterns(const ModelUnits& units, const PatternOf& pattern_of) {
+  std::vector<int64_t> of_groups(units.groups.size(), 1);
+  for (const UnitGraph::Slice& slice : units.slices) {
+    const PatternShape pattern = pattern_of(*slice.parameter);
+    if (!pattern.is_structured() || slice.dim > 1) continue;
+    std::map<int32_t, int64_t> indices;  // of each unit
+    for (const int32_t unit : slice.units) ++indices[unit];
+    for (const auto& [unit, count] : indices) {
+      const int32_t group = units.group_of[static_cast<size_t>(unit)];
+      if (group < 0) continue;
+      const int64_t divisor = pattern.divisors()[slice.dim];
+      int64_t& multiple = of_groups[static_cast<size_t>(group)];
+      multiple = std::lcm(multiple, divisor / std::gcd(divisor, count));
+    }
+  }
+  if (std::ranges::all_of(of_groups, [](int64_t multiple) { return multiple == 1; })) return {};
+  std::vector<int64_t> multiples;
+  for (const int32_t group : units.group_of) {
+    multiples.push_back(group < 0 ? 1 : of_groups[static_cast<size_t>(group)]);
+  }
   return multiples;
 }
 
@@ -151,7 +179,8 @@ RoundedChoice choose_rounded(const ModelUnits& units, const Rounding& rounding,
   double most = 0.0;
   std::vector<int64_t> tried;
   for (int64_t multiple = rounding.multiple; multiple > 0; multiple /= 2) {
-    const Rounding finer{.multiple = multiple, .is_auto = rounding.is_auto};
+    Rounding finer = rounding;
+    finer.multiple = multiple;
     const std::vector<int64_t> multiples = multiples_of_units(units, finer);
     if (multiples != std::exchange(tried, multiples)) {
       std::optional<KeptUnits> kept = keep_within(units, blocks(multiples), search);

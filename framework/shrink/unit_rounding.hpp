@@ -7,13 +7,22 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/shrink/model_units.hpp"
 #include "lacuna/framework/shrink/shrink_options.hpp"
 
 namespace lacuna {
 
-/// The multiple of each unit's group. It is 1 for attention heads, whatever `rounding` says.
+/// The multiple of each unit's group. It is 1 for attention heads, whatever `rounding` says, unless
+/// a pattern asks for more.
 std::vector<int64_t> multiples_of_units(const ModelUnits& units, const Rounding& rounding);
+
+/// The pattern of a parameter's mask.
+using PatternOf = std::function<PatternShape(const Parameter& parameter)>;
+
+/// For each unit, the multiple at which its group must be kept so that patterns still fit the
+/// weights: M of N:M, a block's rows or columns, or rows that share a pattern. Empty: 1 for all.
+std::vector<int64_t> multiples_of_patterns(const ModelUnits& units, const PatternOf& pattern_of);
 
 /// An order of removal, cut into blocks. Units that lie along the same dimensions of the same
 /// parameters form a class. The units of a class are removed in the order that was given, in blocks

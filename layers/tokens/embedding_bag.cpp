@@ -67,12 +67,23 @@ LayerPtr make_embedding_bag(const Config& options, const Shape& input) {
                                 .sparse_gradient = options.get("sparse_gradient", true)});
 }
 
+// The table's rows belong to the model's inputs, none of which is removed.
+UnitAxis units_of_embedding_bag(UnitGraph& graph, const EmbeddingBag& layer, const UnitAxis& input,
+                                const Shape&) {
+  graph.fix(input.units, unit_reason(layer, "has a row of its table for each feature"));
+  const UnitGraph::Units units = graph.make(layer, layer.weight()->shape()[1]);
+  graph.gives(layer.weight(), 1, units);
+  graph.gives(layer.bias(), 0, units);
+  graph.sets(layer, "out_features", units);
+  return {0, units};
+}
+
 }  // namespace
 
 void register_embedding_bag(LayerRegistry& registry) {
   registry.add("embedding_bag",
                "linear for sparse examples: out_features, in_features, bias, init, sparse_gradient",
-               {.make = make_embedding_bag});
+               {.make = make_embedding_bag, .units = unit_form(units_of_embedding_bag)});
 }
 
 }  // namespace lacuna

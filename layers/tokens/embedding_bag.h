@@ -35,6 +35,8 @@ class EmbeddingBag final : public Module, public NamedInputUser {
   RequestedInput requested_input() const override;
   Shape output_shape(const Shape& input) const override;
   const ParameterPtr& weight() const { return weight_; }
+  /// Null without one.
+  const ParameterPtr& bias() const { return bias_; }
 
  protected:
   /// *Errors:* StateError if the batch has no `feature_ids`; DataError on one that is out of range.

@@ -121,7 +121,8 @@ Config costs_of(const ShrunkModel& model) {
     return Config::map({{"before", was}, {"after", is}, {"part", was > 0.0 ? is / was : 1.0}});
   };
   Config costs = Config::map({{"flops", pair(before.flops, after.flops)},
-                              {"parameters", pair(before.parameters, after.parameters)}});
+                              {"parameters", pair(before.parameters, after.parameters)},
+                              {"bytes", pair(before.bytes, after.bytes)}});
   if (after.seconds > 0.0) costs.set("seconds", pair(before.seconds, after.seconds));
   return costs;
 }

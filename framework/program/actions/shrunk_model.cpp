@@ -87,18 +87,25 @@ Config model_section(const Config& before, const Config& layers) {
 ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOptions& options,
                          const Config& section)
     : from_(from), config_(config.clone()), units_(*from.model, from.data.train->example_shape()) {
-  const UnitsCost all = cost_of(*from_.model, from_.rows, units_, without_first(units_, {}, 0));
-  before_ = {.flops = all.flops, .parameters = all.parameters};
+  before_ = costs(without_first(units_, {}, 0));
   try {
     kept_ = choose(options, section);
   } catch (const ConfigError& error) {
     if (std::string_view(error.what()).starts_with(section.where())) throw;
     section.error(error.what());
   }
-  const UnitsCost left = cost_of(*from_.model, from_.rows, units_, kept_);
-  after_.flops = left.flops;
-  after_.parameters = left.parameters;
+  const double seconds = after_.seconds;
+  after_ = costs(kept_);
+  after_.seconds = seconds;
   fit(options);
+}
+
+ShrinkCosts ShrunkModel::costs(const KeptUnits& kept) const {
+  const UnitsCost sparse = cost_of(*from_.model, from_.rows, units_, kept);
+  const UnitsCost dense = dense_cost_of(*from_.model, from_.rows, units_, kept);
+  return {.flops = sparse.flops,
+          .parameters = sparse.parameters,
+          .bytes = sizeof(float) * dense.parameters};
 }
 
 CalibrationRun ShrunkModel::calibration(const ShrinkOptions& options) const {
@@ -171,20 +178,24 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
   const auto blocks = [&](const std::vector<int64_t>& multiples) {
     return removal_blocks(units_, from_.rows, scores, options, multiples);
   };
+  Rounding rounding = options.round_to;
+  if (rounding.is_auto) rounding.of_patterns = pattern_multiples();
   // Smaller multiples take as long for fewer channels, so for a time they are no closer.
   const double least_use = is_time ? 0.0 : kLeastUse;
-  RoundedChoice choice = choose_rounded(units_, options.round_to, blocks, search, least_use);
+  RoundedChoice choice = choose_rounded(units_, rounding, blocks, search, least_use);
   if (!choice.kept) {
-    Rounding finest = options.round_to;
+    Rounding finest = rounding;
     if (finest.is_auto) finest.multiple = 1;
+    const std::string multiples =
+        finest.multiple > 1
+            ? fmt::format(", and counts are multiples of {} (round_to)", finest.multiple)
+        : finest.of_patterns.empty() ? ""
+                                     : ", and counts fit the patterns of `sparsity`";
     const KeptUnits least = without_all(units_, blocks(multiples_of_units(units_, finest)));
     section.at("to").error(fmt::format(
         "{} of {:g} cannot be met: {:.3g} is left if every layer keeps the part keep_at_least "
         "({:g}){}{}",
-        to_string(options.budget), options.to, search.part(least), options.keep_at_least,
-        finest.multiple == 1
-            ? ""
-            : fmt::format(", and counts are multiples of {} (round_to)", finest.multiple),
+        to_string(options.budget), options.to, search.part(least), options.keep_at_least, multiples,
         options.layers.empty() ? "" : " and only `layers` are cut"));
   }
   rounding_ = choice.rounding;
@@ -192,6 +203,22 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
   if (is_time) after_.seconds = part * before_.seconds;
   report_rounding(part, options);
   return std::move(*choice.kept);
+}
+
+// What the section `sparsity` of the smaller run needs. A section that does not fit the whole model
+// may fit the smaller one, with a `round_to` of the user's.
+std::vector<int64_t> ShrunkModel::pattern_multiples() const {
+  if (config_.get("sparsity").is_null()) return {};
+  std::unique_ptr<Experiment> whole;
+  try {
+    whole = build(without_first(units_, {}, 0));
+  } catch (const Error&) {
+    return {};
+  }
+  if (whole->sparsity == nullptr) return {};
+  return multiples_of_patterns(units_, [&](const Parameter& parameter) {
+    return whole->sparsity->pattern(*whole->model->parameter(parameter.name()));
+  });
 }
 
 // Multiples that the user chose, and that miss the budget.

@@ -13,9 +13,12 @@
 
 namespace lacuna {
 
-/// What a budget counts, before and after: a step's seconds too where they were measured, else 0.
+/// What a model costs, before or after.
 struct ShrinkCosts {
-  double flops = 0.0, parameters = 0.0, seconds = 0.0;
+  double flops = 0.0;       ///< of a forward pass of one example
+  double parameters = 0.0;  ///< nonzeros
+  double bytes = 0.0;       ///< of all parameters as dense float32
+  double seconds = 0.0;     ///< of a training step; 0 where it was not measured
 };
 
 class ShrunkModel {
@@ -52,7 +55,9 @@ class ShrunkModel {
   KeptUnits choose(const ShrinkOptions& options, const Config& section);
   KeptUnits choose_within(const std::vector<double>& scores, const ShrinkOptions& options,
                           const Config& section);
+  ShrinkCosts costs(const KeptUnits& kept) const;
   double part_left(const KeptUnits& kept, const ShrinkOptions& options) const;
+  std::vector<int64_t> pattern_multiples() const;
   void report_rounding(double part, const ShrinkOptions& options);
   std::vector<double> scores(const ShrinkOptions& options);
   CalibrationRun calibration(const ShrinkOptions& options) const;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <tuple>
+#include <vector>
 
 #include "framework/interop/runs.h"
 #include "lacuna/framework/interop/export_run.h"
@@ -60,9 +62,7 @@ TEST_F(SparseExport, SparseFilesAreReadBackWithTheirMasksAndAreSmaller) {
   const ExportedRun exported = export_run(run(), path, {.format = "safetensors", .sparse = true});
   const ExportedRun whole = export_run(run(), dense, {.format = "safetensors"});
   EXPECT_EQ(exported.bytes, static_cast<int64_t>(std::filesystem::file_size(path)));
-  int64_t numel = 0;
-  for (const auto& [name, values] : expected()) numel += values.numel();
-  EXPECT_EQ(exported.dense_bytes, 4 * numel);
+  EXPECT_EQ(whole.dense_bytes, 0);
   EXPECT_LT(exported.bytes, whole.bytes);
 
   const std::unique_ptr<StoredValues> stored = open_stored_arrays(path);
@@ -97,6 +97,24 @@ TEST_F(SparseExport, ANoteNamesToolsThatDoNotReadSparseInitializers) {
   EXPECT_TRUE(
       export_run(folder_ / "all.h5", folder_ / "all.onnx", {.format = "onnx", .sparse = true})
           .notes.empty());
+}
+
+// Text in headers has as many digits as its numbers: 1 % of a file of 9 kB, 3 % with those of zip.
+TEST_F(SparseExport, SizesAreComparedWithThoseOfDenseFiles) {
+  for (const auto& [sparse, dense, tolerance] :
+       std::vector<std::tuple<const char*, const char*, double>>{
+           {"safetensors", "safetensors", 0.01},
+           {"onnx", "onnx", 0.01},
+           {"csr-npz", "npz", 0.03}}) {
+    const std::string name = sparse;
+    const ExportedRun small = export_run(run(), folder_ / (name + "_small"),
+                                         {.format = sparse, .sparse = name != "csr-npz"});
+    const ExportedRun whole = export_run(run(), folder_ / (name + "_whole"), {.format = dense});
+    EXPECT_LT(small.bytes, whole.bytes) << name;
+    EXPECT_NEAR(static_cast<double>(small.dense_bytes), static_cast<double>(whole.bytes),
+                tolerance * static_cast<double>(whole.bytes))
+        << name;
+  }
 }
 
 TEST_F(SparseExport, DamagedSparseWeightsAreRefused) {

@@ -87,6 +87,14 @@ TEST_F(ExportCommand, WritesAModelCard) {
   EXPECT_EQ(run_lacuna({"export", run_dir(), "--card", "--masks", "--out", folder_ / "x"}).code, 2);
 }
 
+TEST_F(ExportCommand, SizesOfSparseFilesArePrintedAgainstDenseOnes) {
+  using testing::ContainsRegex;
+  const std::string sizes = ": [0-9.]+ kB; a dense file would take about [0-9.]+ kB\n";
+  EXPECT_THAT(exported("csr-npz", "w.npz").out, ContainsRegex(sizes));
+  EXPECT_THAT(exported("onnx", "w.onnx", {"--sparse"}).out, ContainsRegex(sizes));
+  EXPECT_THAT(exported("onnx", "dense.onnx").out, testing::Not(HasSubstr("a dense file")));
+}
+
 TEST_F(ExportCommand, MistakesEndWithTheCodeOfTheirKind) {
   EXPECT_EQ(exported("tar", "x").code, 2);
   EXPECT_THAT(exported("npzz", "x").err, HasSubstr("did you mean 'npz'?"));

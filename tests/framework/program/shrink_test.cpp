@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ class Shrink : public RunFixture {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_lacuna(arguments);
   }
-  void expect_refused(const std::vector<std::string>& more, int code, const std::string& words) {
-    const Ended ended = shrink("refused", more);
+  void expect_refused(const std::vector<std::string>& more, int code, const std::string& words,
+                      const std::string& from = "run") {
+    const Ended ended = shrink("refused", more, from);
     EXPECT_EQ(ended.code, code) << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(words));
     EXPECT_FALSE(std::filesystem::exists(run_dir("refused")));
@@ -42,7 +44,11 @@ TEST_F(Shrink, MakesARunOfASmallerModelWithItsOptimizersStates) {
   const Config row = report.at("rows").items().front();
   EXPECT_EQ(row.required<int64_t>("units"), 12);
   EXPECT_EQ(row.required<int64_t>("kept"), 6);
-  EXPECT_DOUBLE_EQ(report.at("costs").at("flops").required<double>("part"), 0.5);
+  const Config costs = report.at("costs");
+  EXPECT_DOUBLE_EQ(costs.at("flops").required<double>("part"), 0.5);
+  EXPECT_DOUBLE_EQ(costs.at("bytes").required<double>("after"),
+                   4.0 * costs.at("parameters").required<double>("after"));
+  EXPECT_THAT(ended.out, HasSubstr("\nbytes "));
   EXPECT_TRUE(report.at("messages").items().empty());
   const Config layers = load_yaml(run_dir("small") + "/config.yaml").at("model").at("layers");
   EXPECT_EQ(layers.items()[1].required<int64_t>("out_features"), 6);
@@ -178,15 +184,38 @@ TEST_F(Shrink, ChangesOneValueOfASectionOfTheRun) {
   EXPECT_EQ(optimizer.required<std::string>("type"), before.required<std::string>("type"));
 }
 
+constexpr const char* kTwoHiddenLayers =
+    "model=[flatten, {type: linear, name: fc1, out_features: 16}, relu, {type: linear, name: fc2, "
+    "out_features: 16}, relu, {type: linear, name: fc3, out_features: 10}]";
+
+std::string patterned(const std::string& pattern) {
+  return "sparsity={algorithm: static, sparsity: 0.5, param_filter: fc2.weight, pattern: " +
+         pattern + "}";
+}
+
+TEST_F(Shrink, AutoKeepsWhatPatternsNeed) {
+  for (const auto& [name, pattern, why] : std::vector<std::array<std::string, 3>>{
+           {"nm", "{type: nm, n: 2, m: 4}", "its input dimension"},
+           {"blocks", "{type: block, rows: 4, cols: 4}", "its output dimension"}}) {
+    ASSERT_EQ(train({"--set", kTwoHiddenLayers, "--set", patterned(pattern)}, name).code, 0);
+    const Ended ended = shrink(name + "_small", {"--to", "flops=0.35"}, name);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const std::vector<Config> rows =
+        load_yaml(run_dir(name + "_small") + "/shrink.json").at("rows").items();
+    EXPECT_EQ(rows[0].required<int64_t>("round_to") % 4, 0) << name;  // inputs of fc2
+    EXPECT_EQ(rows[0].required<int64_t>("kept") % 4, 0) << name;
+    if (name == "blocks") {  // and outputs
+      EXPECT_EQ(rows[1].required<int64_t>("kept") % 4, 0);
+    }
+    const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir(name + "_small")});
+    EXPECT_EQ(on.code, 0) << on.err;
+    expect_refused({"--to", "flops=0.35", "--round-to", "1"}, 2, why, name);
+  }
+}
+
 TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
-  const std::string hidden =
-      "model=[flatten, {type: linear, name: fc1, out_features: 16}, relu, {type: linear, name: "
-      "fc2, out_features: 16}, relu, {type: linear, name: fc3, out_features: 10}]";
-  const auto sparsity = [](const std::string& pattern) {
-    return "sparsity={algorithm: static, sparsity: 0.5, param_filter: fc2.weight, pattern: " +
-           pattern + "}";
-  };
-  ASSERT_EQ(train({"--set", hidden, "--set", sparsity("{type: nm, n: 2, m: 4}")}).code, 0);
+  ASSERT_EQ(train({"--set", kTwoHiddenLayers, "--set", patterned("{type: nm, n: 2, m: 4}")}).code,
+            0);
   const Ended ended = shrink("small", {"--to", "flops=0.5"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("fc2.weight no longer has the pattern 2:4"));
@@ -195,6 +224,31 @@ TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
   ASSERT_EQ(on.code, 0) << on.err;
   EXPECT_EQ(state("small").get<ByteArray>("model/fc2.weight_mask"),
             before.get<ByteArray>("model/fc2.weight_mask"));
+}
+
+// Of any machine, at any load: what is reported meets the budget, or the least is named.
+TEST_F(Shrink, MeetsABudgetOfTimeOrNamesTheLeast) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = shrink("faster", {"--to", "time=0.9", "--round-to", "6"});
+  if (ended.code == 0) {
+    const Config report = load_yaml(run_dir("faster") + "/shrink.json");
+    const Config seconds = report.at("costs").at("seconds");
+    EXPECT_GT(seconds.required<double>("before"), 0.0);
+    EXPECT_LE(seconds.required<double>("part"), 0.9);
+    EXPECT_EQ(report.at("rows").items().front().required<int64_t>("kept"), 6);
+  } else {
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.err, testing::ContainsRegex("time of 0.9 cannot be met: [0-9.]+ is left"));
+    EXPECT_FALSE(std::filesystem::exists(run_dir("faster")));
+  }
+  const Ended whole = shrink("whole", {"--to", "time=1"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const Config report = load_yaml(run_dir("whole") + "/shrink.json");
+  EXPECT_EQ(report.at("costs").at("seconds").required<double>("part"), 1.0);
+  EXPECT_EQ(report.at("rows").items().front().required<int64_t>("kept"), 12);
+  expect_refused({"--to", "time=0.5", "--set", "optimizer.lr=1.0e+30"}, 2,
+                 "a budget of time needs steps that can be timed, but the loss of this model is "
+                 "not finite");
 }
 
 TEST_F(Shrink, LearnsFromTheNetworkItWasMadeFrom) {
@@ -264,6 +318,20 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
                    "calibration.examples is 1000, and the training data has 90");
   }
   expect_refused({"--to", "flops=0.5", "--set", "shrink.steps=3"}, 2, "shrink.steps");
+  expect_refused({"--to", "flops=0.5", "--set", "model=[flatten, linear]"}, 2,
+                 "model: the model is the run's; leave it out");
+  write_text(folder_ / "small.yaml", "shrink: {to: {flops: 0.5}}\nmodel: [flatten, linear]\n");
+  expect_refused({folder_ / "small.yaml"}, 2, "small.yaml:2:8: model: the model is the run's");
+  const char* widths = "parametrization={type: sparse_mup, base_width: 6}";
+  ASSERT_EQ(train({"--set", widths}, "widths").code, 0);
+  expect_refused({"--to", "flops=0.5"}, 2, "learning rates depend on the width", "widths");
+  ASSERT_EQ(run_lacuna({"quantize", run_dir(), "--run-dir", run_dir("int8"), "--set",
+                        "quantize={param_filter: '*.weight'}"})
+                .code,
+            0);
+  expect_refused({"--to", "flops=0.5"}, 2,
+                 "is quantized; shrink the run that it was made from, and quantize the result",
+                 "int8");
 }
 
 }  // namespace

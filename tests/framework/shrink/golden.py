@@ -11,22 +11,24 @@ import json
 import sys
 
 import numpy as np
-
-random = np.random.default_rng(21)
-
-
-def values(*shape, scale=1.0, middle=0.0):
-    """Numbers that float32 has exactly, and a short text."""
-    drawn = middle + scale * random.uniform(-1, 1, shape)
-    return np.round(drawn * 1024) / 1024
-
-
-def listed(array):
-    return [float(f"{value:.9g}") for value in array.ravel()]
-
-
-def relu(x):  # of complex steps, too
-    return np.where(x.real > 0, x, 0)
+from golden_units import (
+    by_score,
+    cross_entropy,
+    flops,
+    group_of,
+    in_blocks,
+    lines,
+    listed,
+    magnitude_scores,
+    numbers,
+    random,
+    ranked,
+    relu,
+    require_apart,
+    values,
+    within,
+    without,
+)
 
 
 def convolution(x, weight, bias=None):
@@ -41,22 +43,22 @@ def convolution(x, weight, bias=None):
     return y if bias is None else y + bias[None, :, None, None]
 
 
-def cross_entropy(logits, labels):
-    shifted = logits - logits.real.max(axis=1, keepdims=True)
-    log_sums = np.log(np.exp(shifted).sum(axis=1))
-    return (log_sums - shifted[np.arange(len(labels)), labels]).mean()
-
-
-def network(p, x):
-    """stem, bn, relu, a residual block, relu, mean, fc, relu, out: in evaluation mode."""
+def network(p, x, inputs=None):
+    """stem, bn, relu, a residual block, relu, mean, fc, relu, out: in evaluation mode. What weights
+    that read units are given goes into `inputs`."""
+    given = {} if inputs is None else inputs
     y = convolution(x, p["stem.weight"])
     factor = p["bn.weight"] / np.sqrt(p["bn.running_var"] + 1e-5)
     y = (y - p["bn.running_mean"][None, :, None, None]) * factor[None, :, None, None]
     y = relu(y + p["bn.bias"][None, :, None, None])
+    given["inner.weight"] = y
     inner = relu(convolution(y, p["inner.weight"], p["inner.bias"]))
+    given["outer.weight"] = inner
     y = relu(y + convolution(inner, p["outer.weight"], p["outer.bias"]))
     y = y.mean(axis=(2, 3))
+    given["fc.weight"] = y
     y = relu(y @ p["fc.weight"].T + p["fc.bias"])
+    given["out.weight"] = y
     return y @ p["out.weight"].T + p["out.bias"]
 
 
@@ -74,12 +76,6 @@ LAYERS = """
 - {type: linear, name: out, out_features: 3}
 """
 SIZE = 6  # of images
-# The groups of units: (parameter, dimension) of what computes them and of what reads them, and
-# of the biases that go with them.
-def group_of(units, gives, takes, others):
-    return {"units": units, "gives": gives, "takes": takes, "others": others}
-
-
 NETWORK_GROUPS = [
     group_of(
         8,
@@ -90,100 +86,30 @@ NETWORK_GROUPS = [
     group_of(12, [("inner.weight", 0)], [("outer.weight", 1)], ["inner.bias"]),
     group_of(10, [("fc.weight", 0)], [("out.weight", 1)], ["fc.bias"]),
 ]
-BUFFERS = ["bn.running_mean", "bn.running_var"]
+def columns_given(x):
+    """[rows, inputs * taps]: of images, what each pixel of a 3 x 3 convolution reads."""
+    if x.ndim == 2:
+        return x
+    height, width = x.shape[2:]
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    taps = [padded[:, :, r : r + height, c : c + width] for r in range(3) for c in range(3)]
+    return np.stack(taps, axis=2).transpose(0, 3, 4, 1, 2).reshape(-1, x.shape[1] * 9)
 
 
-def lines(array, dim):
-    return np.moveaxis(array, dim, 0).reshape(array.shape[dim], -1)
-
-
-def magnitude_scores(p, group):
-    def mean(slices):
-        squares = [(lines(p[name], dim) ** 2).sum(axis=1) for name, dim in slices]
-        return np.mean([s / s.mean() for s in squares], axis=0)
-
-    return mean(group["gives"]) * mean(group["takes"])
-
-
-def without(p, groups, kept):
-    """The parameters without the units that do not stay."""
-    left = dict(p)
-    for group, stays in zip(groups, kept):
-        for name, dim in group["gives"] + group["takes"]:
-            left[name] = np.compress(stays, left[name], axis=dim)
-        for name in group["others"]:
-            left[name] = np.compress(stays, left[name], axis=0)
-    return left
-
-
-def flops(p, uses):
-    return sum(2.0 * uses[name] * p[name].size for name in uses)
-
-
-def numbers(p):
-    return float(sum(array.size for name, array in p.items() if name not in BUFFERS))
-
-
-def ranked(scores):
-    """(key, group, unit) in the order of removal: each group loses the same fraction."""
-    order = []
-    for g, own in enumerate(scores):
-        for rank, unit in enumerate(np.argsort(own, kind="stable")):
-            order.append(((rank + 1) / len(own), g, int(unit)))
-    return sorted(order, key=lambda entry: entry[0])
-
-
-def by_score(scores):
-    order = [(own[u], g, u) for g, own in enumerate(scores) for u in range(len(own))]
-    return sorted(order, key=lambda entry: entry[0])
-
-
-def least(group, part):
-    return max(1, int(np.ceil(part * group["units"] - 1e-9)))
-
-
-def in_blocks(order, groups, multiple, part):
-    """Blocks of units whose removal leaves multiples, each at the place of its middle unit."""
-    blocks = []
-    for g, group in enumerate(groups):
-        places = [i for i, (_, of, _) in enumerate(order) if of == g]
-        left = group["units"]
-        while places:
-            size = left % multiple or multiple
-            if len(places) < size or left - size < least(group, part):
-                break
-            blocks.append((places[size // 2], [order[i][1:] for i in places[:size]]))
-            places, left = places[size:], left - size
-    return [block for _, block in sorted(blocks)]
-
-
-def kept_without(groups, blocks):
-    kept = [np.ones(group["units"], bool) for group in groups]
-    for block in blocks:
-        for g, unit in block:
-            kept[g][unit] = False
-    return kept
-
-
-def within(groups, blocks, target, part):
-    """The shortest prefix within the target, from which blocks are put back, the last first."""
-    for count in range(len(blocks) + 1):
-        if part(kept_without(groups, blocks[:count])) <= target:
-            break
-    removed = blocks[:count]
-    if all(len(block) == 1 for block in removed):
-        return kept_without(groups, removed)
-    for block in reversed(removed[:-1]):
-        others = [other for other in removed if other is not block]
-        if part(kept_without(groups, others)) <= target:
-            removed = others
-    return kept_without(groups, removed)
-
-
-def require_apart(scores, what):
-    for own in scores:
-        gaps = np.diff(np.sort(own)) / np.abs(own).max()
-        assert gaps.min() > 1e-4, (what, gaps.min())
+def error_scores(p, inputs, group):
+    """tr(W_S (H^-1_SS)^-1 W_S^T) / ||X W^T||^2, where H has 1 % of its mean diagonal added."""
+    scores = np.zeros(group["units"])
+    for name, _ in group["takes"]:
+        x, w = columns_given(inputs[name]), lines(p[name], 0)
+        gram = x.T @ x
+        damped = gram + 0.01 * np.trace(gram) / len(gram) * np.eye(len(gram))
+        inverse = np.linalg.inv(damped)
+        taps = len(gram) // group["units"]
+        for unit in range(group["units"]):
+            own = slice(unit * taps, (unit + 1) * taps)
+            block = np.linalg.inv(inverse[own, own])
+            scores[unit] += np.trace(w[:, own] @ block @ w[:, own].T) / ((x @ w.T) ** 2).sum()
+    return scores
 
 
 def choices():
@@ -226,6 +152,9 @@ def choices():
         np.array([sum(change(g, u, b) ** 2 for b in batches) for u in range(g["units"])])
         for g in groups
     ]
+    inputs = {}
+    network(p, x, inputs)
+    error = [error_scores(p, inputs, group) for group in groups]
     cost = [
         sum(2.0 * uses[n] * p[n].size / g["units"] for n, _ in g["gives"] + g["takes"] if n in uses)
         for g in groups
@@ -266,13 +195,69 @@ def choices():
         "scores": {
             "magnitude": [listed(own) for own in magnitude],
             "saliency": [listed(own) for own in saliency],
+            "error": [listed(own) for own in error],
         },
         "cases": cases,
     }
 
 
+HEADS, WIDTH, TOKENS = 4, 3, 5  # features of a head
+ATTENTION_LAYERS = """
+- {type: linear, name: qkv, out_features: 36}
+- {type: attention, name: attention, heads: 4, mask: ''}
+- {type: linear, name: out, out_features: 2}
+"""
+
+
+def attention(p, x, heads):
+    """qkv, heads without a mask, out: x [examples, tokens, features]."""
+    qkv = x @ p["qkv.weight"].T + p["qkv.bias"]
+    q, k, v = (
+        part.reshape(*x.shape[:2], heads, WIDTH).transpose(0, 2, 1, 3)
+        for part in np.split(qkv, 3, axis=-1)
+    )
+    products = np.exp(q @ k.transpose(0, 1, 3, 2) / np.sqrt(WIDTH))
+    y = products / products.sum(axis=-1, keepdims=True) @ v
+    return y.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ p["out.weight"].T + p["out.bias"]
+
+
+def heads():
+    """A unit is a head: rows of queries, keys and values, and columns of what reads it."""
+    p = {
+        "qkv.weight": values(3 * HEADS * WIDTH, 6, scale=0.8),
+        "qkv.bias": values(3 * HEADS * WIDTH, scale=0.3),
+        "out.weight": values(2, HEADS * WIDTH, scale=0.6),
+        "out.bias": values(2, scale=0.1),
+    }
+    x = values(3, TOKENS, 6)
+    rows = (p["qkv.weight"] ** 2).sum(axis=1).reshape(3, HEADS, WIDTH).sum(axis=(0, 2))
+    columns = (p["out.weight"] ** 2).sum(axis=0).reshape(HEADS, WIDTH).sum(axis=1)
+    scores = rows / rows.mean() * columns / columns.mean()
+    require_apart([scores], "heads")
+    kept = np.sort(np.argsort(scores)[HEADS // 2 :])
+    own = (kept[:, None] * WIDTH + np.arange(WIDTH)).ravel()
+    all_parts = np.concatenate([own + part * HEADS * WIDTH for part in range(3)])
+    left = {
+        "qkv.weight": p["qkv.weight"][all_parts],
+        "qkv.bias": p["qkv.bias"][all_parts],
+        "out.weight": p["out.weight"][:, own],
+        "out.bias": p["out.bias"],
+    }
+    return {
+        "layers": ATTENTION_LAYERS,
+        "example": [TOKENS, 6],
+        "arrays": {name: listed(array) for name, array in p.items()},
+        "inputs": listed(x),
+        "scores": listed(scores),
+        "kept": kept.tolist(),
+        "outputs": listed(attention(left, x, len(kept))),
+    }
+
+
 def main():
-    json.dump({"choices": choices(), "trajectories": trajectories()}, sys.stdout)
+    # In the order in which they were added: each draws from the same numbers.
+    parts = {"choices": choices(), "trajectories": trajectories(), "heads": heads()}
+    json.dump(parts, sys.stdout)
     print()
 
 
@@ -304,7 +289,7 @@ def mlp_gradients(p, x, labels):
 
 
 def trajectory(initial, x, labels, criterion, budget, left, multiple):
-    """SGD, every second step of which masks units; the masks after each update, and what is left."""
+    """SGD, every second step of which masks units: the masks after each update, what is left."""
     p = {name: array.copy() for name, array in initial.items()}
     groups = MLP_GROUPS
     masks = {name: np.ones_like(array) for name, array in p.items() if name.endswith("weight")}

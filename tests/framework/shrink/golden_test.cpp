@@ -94,6 +94,11 @@ class ShrinkGolden : public testing::Test {
   }
   std::vector<double> scores(const std::string& method) {
     if (method == "magnitude") return magnitude_scores(*units_);
+    if (method == "error") {
+      return error_scores(*model_, *units_, [&](Module& model) {
+        for (const size_t first : {0u, 3u}) model(Variable(inputs(first, 3)));
+      });
+    }
     return saliency_scores(*model_, *units_,
                            [&](Module& model, const std::function<void()>& after) {
                              for (const size_t first : {0u, 3u}) {
@@ -138,6 +143,7 @@ class ShrinkGolden : public testing::Test {
 };
 
 TEST_F(ShrinkGolden, ScoresAreThoseOfTheFormulas) {
+  ASSERT_EQ(file_.at("scores").entries().size(), 3u);
   for (const auto& [method, groups] : file_.at("scores").entries()) {
     const std::vector<double> all = scores(method);
     size_t next = 0;
@@ -168,6 +174,35 @@ TEST_F(ShrinkGolden, UnitsAndOutputsOfSmallerModels) {
     expect_close((*smaller)(Variable(inputs(0, 6))).value().to_vector(),
                  floats(expected.at("outputs")), 1e-5f, expected.required<std::string>("method"));
   }
+}
+
+TEST(ShrinkHeads, AreRemovedWithTheirQueriesKeysAndValues) {
+  register_builtins();
+  const Config file = golden("heads");
+  const Shape example(file.at("example").as<std::vector<int64_t>>());
+  const ModelLayers layers =
+      model_layers(parse_yaml(file.required<std::string>("layers"), "layers"));
+  const auto model = build_model(layers, example);
+  set_arrays(*model, file.at("arrays"));
+  const ModelUnits units(*model, example);
+  const std::vector<double> all = magnitude_scores(units);
+  const std::vector<int32_t>& heads = units.groups.front().units;
+  std::vector<float> scores;
+  for (const int32_t head : heads) {
+    scores.push_back(static_cast<float>(all[static_cast<size_t>(head)]));
+  }
+  expect_close(scores, floats(file.at("scores")), 1e-6f, "scores");
+  const std::vector<int32_t> order =
+      removal_order(units, {}, all, {.shares = ShrinkShares::Uniform});
+  const KeptUnits kept = without_first(units, order, heads.size() / 2);
+  EXPECT_EQ(kept_indices(heads, kept), file.at("kept").as<std::vector<int64_t>>());
+  const Config section = Config::map({{"layers", smaller_layers(layers, *model, units, kept)}});
+  const auto smaller = build_model(model_layers(section), example);
+  smaller->load_state_dict(cut_model_state(*model, units, kept));
+  smaller->eval();
+  const Tensor inputs = Tensor::from({3, example[0], example[1]}, floats(file.at("inputs")));
+  expect_close((*smaller)(Variable(inputs)).value().to_vector(), floats(file.at("outputs")), 1e-5f,
+               "outputs");
 }
 
 class StructuredGolden {

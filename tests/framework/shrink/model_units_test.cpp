@@ -6,6 +6,7 @@
 
 #include "framework/shrink/small_models.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_registry.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -27,7 +28,7 @@ TEST_P(SmallerModels, GiveWhatTheWholeOneGivesWithTheirUnitsAtZero) {
   for (const ParameterPtr& parameter : smaller->parameters()) after += parameter->numel();
   EXPECT_LT(after, before);
   cut.mask();
-  const Batch batch = onnx_tests::make_batch(4, small.example, small.vocabulary);
+  const Batch batch = shrink_tests::make_examples(small);
   shrink_tests::expect_equal(onnx_tests::outputs_of(*smaller, batch),
                              onnx_tests::outputs_of(*cut.model, batch));
 }
@@ -94,6 +95,47 @@ TEST(ModelUnits, SayWhyTheyStay) {
                 "out_channels: 6, kernel: 1, groups: 2}, flatten, {type: linear, out_features: 2}]",
                 {3, 4, 4}),
             "layer 'grouped' (conv2d) needs as many channels in each of its groups");
+  EXPECT_EQ(why("[{type: tiled_linear, name: tiles, out_features: 6, tile: 4}, {type: linear, "
+                "out_features: 2}]",
+                {4}),
+            "layer 'tiles' (tiled_linear) divides its outputs into tiles of equal sizes");
+}
+
+// A layer of a user's own, which says nothing of its units.
+class Undeclared final : public Module {
+ public:
+  Undeclared() {
+    register_parameter("weight",
+                       std::make_shared<Parameter>(Shape{3, 4}, Initializer::constant(1.0)));
+  }
+  std::string_view type() const override { return "undeclared"; }
+  Shape output_shape(const Shape&) const override { return Shape{3}; }
+
+ protected:
+  Variable forward(const Variable& input) override { return input; }
+};
+
+TEST(ModelUnits, OfUndeclaredLayersStayForThatReason) {
+  static const bool is_added = layer_registry().add(
+      "undeclared", "", {.make = [](const Config&, const Shape&) -> std::unique_ptr<Module> {
+        return std::make_unique<Undeclared>();
+      }});
+  ASSERT_TRUE(is_added);
+  const ModelUnits units =
+      units_of("[{type: undeclared, name: own}, {type: linear, name: out, out_features: 2}]", {4});
+  ASSERT_EQ(units.groups.size(), 2u);
+  EXPECT_EQ(units.groups[0].name(), "own");
+  const std::vector<double> scores(static_cast<size_t>(units.count), 1.0);
+  expect_throws<ConfigError>([&] { removal_order(units, {}, scores, {.layers = {"own"}}); },
+                             "no unit of layer 'own' can be removed: layer 'own' (undeclared) does "
+                             "not declare its units");
+}
+
+TEST(RemovalOrder, NamesNoLayersWhereNoneGivesUnits) {
+  const ModelUnits units = units_of("[relu]", {4});
+  expect_throws<ConfigError>(
+      [&] { removal_order(units, {}, std::vector<double>(4), {.layers = {"fc"}}); },
+      "'fc' matches no layer: none of the model gives units");
 }
 
 TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/onnx/onnx_models.h"
+#include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/shrink/cut_state.hpp"
 #include "lacuna/framework/shrink/model_units.hpp"
@@ -100,8 +101,25 @@ inline const std::vector<SmallModel>& small_models() {
        "  out_features: 20}, gelu, {type: linear, out_features: 16}]},\n"
        " {type: linear, name: head, tied_to: table, bias: false}]",
        {12},
-       23}};
+       23},
+      {"tiles",
+       "[{type: linear, out_features: 12}, relu, {type: tiled_linear, out_features: 11, tile: 4}]",
+       {7}},
+      {"features",
+       "[{type: embedding_bag, out_features: 12}, relu,\n"
+       " {type: tiled_linear, out_features: 9, tile: 4, bias: false}]",
+       {30}}};
   return models;
+}
+
+/// Four examples of a model, which have all features where these are sparse.
+inline Batch make_examples(const SmallModel& small) {
+  Batch batch = onnx_tests::make_batch(4, small.example, small.vocabulary);
+  if (small.yaml.find("embedding_bag") == std::string::npos) return batch;
+  std::vector<int64_t> ids(static_cast<size_t>(batch.inputs.numel()));
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i) % small.example[0];
+  batch.named[kFeatureIds] = IndexTensor(batch.inputs.shape(), ids);
+  return batch;
 }
 
 /// A model with masks, what it was built of, and its units, of which some shall go.

@@ -156,6 +156,34 @@ TEST(UnitRounding, AutoTakesSmallerMultiplesForABudget) {
   EXPECT_FALSE(mlp.within(0.5, {.multiple = 12}).kept);
 }
 
+// Six positions of each channel reach fc after the flattening.
+TEST(UnitRounding, PatternsFitWhatIsLeft) {
+  const Rounded chain(
+      "[{type: conv2d, name: a, out_channels: 20, kernel: 1}, relu, flatten,\n"
+      " {type: linear, name: fc, out_features: 30}, relu, {type: linear, name: b, out_features: "
+      "3}]",
+      {1, 2, 3});
+  const auto of_groups = [&](const PatternShape& pattern, const std::string& weight,
+                             int64_t multiple) {
+    Rounding rounding{.multiple = multiple, .is_auto = true};
+    rounding.of_patterns = multiples_of_patterns(chain.units, [&](const Parameter& parameter) {
+      return parameter.name() == weight ? pattern : PatternShape();
+    });
+    const std::vector<int64_t> multiples = multiples_of_units(chain.units, rounding);
+    std::vector<int64_t> first;
+    for (const UnitGroup& group : chain.units.groups) {
+      first.push_back(multiples[static_cast<size_t>(group.units.front())]);
+    }
+    return first;
+  };
+  EXPECT_THAT(of_groups(PatternShape::nm(2, 4), "fc.weight", 1), ElementsAre(2, 1, 1));
+  EXPECT_THAT(of_groups(PatternShape::nm(2, 4), "b.weight", 2), ElementsAre(2, 4, 2));
+  EXPECT_THAT(of_groups(PatternShape::block(6, 6), "fc.weight", 16), ElementsAre(16, 6, 8));
+  EXPECT_THAT(of_groups(PatternShape::block(10, 5), "fc.weight", 16), ElementsAre(15, 10, 8));
+  EXPECT_TRUE(
+      multiples_of_patterns(chain.units, [](const Parameter&) { return PatternShape(); }).empty());
+}
+
 // A block that is too large for what is missing: others are put back.
 TEST(UnitRounding, BlocksThatStillFitArePutBack) {
   const Rounded chain(kChain);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,28 @@ TEST_F(LabelListRuns, LearnWithAnOrdinaryHeadToo) {
   EXPECT_GT(summary(run_dir()).required<double>("test_precision_at_1"), 0.95);
 }
 
+// The hidden layer's units are columns of the table and of all tiles.
+TEST_F(LabelListRuns, ShrinkTheirHiddenLayerAndTrainOn) {
+  ASSERT_EQ(with({"train.steps=150"}).code, 0);
+  for (const char* method : {"magnitude", "saliency", "error"}) {
+    const std::string small = std::string("by_") + method;
+    const Ended ended = run_lacuna({"shrink", run_dir(), "--run-dir", run_dir(small), "--method",
+                                    method, "--to", "parameters=0.6", "--round-to", "1"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const Config row = load_yaml(run_dir(small) + "/shrink.json").at("rows").items().front();
+    EXPECT_EQ(row.at("layers").items().front().text(), "features");
+    EXPECT_LT(row.required<int64_t>("kept"), 16);
+    const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir(small)});
+    EXPECT_EQ(on.code, 0) << on.err;
+  }
+  const Ended classes = run_lacuna({"shrink", run_dir(), "--run-dir", run_dir("none"), "--to",
+                                    "flops=0.5", "--set", "shrink.layers=classes"});
+  EXPECT_EQ(classes.code, 2);
+  EXPECT_THAT(classes.err, HasSubstr("no unit of layer 'classes' can be removed: layer 'classes' "
+                                     "(tiled_linear) divides its outputs into tiles"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir("none")));
+}
+
 TEST_F(LabelListRuns, EvaluateAgainWithoutTheTrainingFile) {
   ASSERT_EQ(train().code, 0);
   const Ended whole = run_lacuna({"eval", run_dir()});
@@ -152,6 +175,7 @@ TEST_F(LabelListRuns, MistakesAreNamed) {
     const Ended ended = with(settings);
     EXPECT_EQ(ended.code, 2) << words;
     EXPECT_THAT(ended.err, HasSubstr(words));
+    EXPECT_FALSE(std::filesystem::exists(run_dir())) << words;
   };
   refused({"model.0={type: linear, out_features: 16}"},
           "the data has sparse examples, so the first layer must be an embedding_bag");
@@ -171,6 +195,7 @@ TEST_F(LabelListRuns, MistakesAreNamed) {
   const Ended damaged = train();
   EXPECT_EQ(damaged.code, 1);
   EXPECT_THAT(damaged.err, HasSubstr("train.txt:3: label 20 is out of range"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir()));
 }
 
 }  // namespace
