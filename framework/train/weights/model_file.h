@@ -45,6 +45,7 @@ struct LoadedWeights {
   std::vector<std::string> warnings = {};  ///< weights of another tool's file that are all zeros
   std::vector<std::string> masked;   ///< parameters that another tool's file, or zeros, gave a mask
   TokenizerPtr tokenizer = nullptr;  ///< of a run on text, loaded without `names`
+  bool is_quantized = false;         ///< a quantized run's float32 values
   /// Of a run on a table whose first line names them: the columns of the inputs, in their order.
   std::vector<std::string> columns = {};
   /// And the categories of those that are text.
