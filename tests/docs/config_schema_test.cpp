@@ -142,7 +142,7 @@ TEST(ConfigDocument, EveryBlockBuilds) {
   int count = 0;
   for (const std::string page :
        {"reference/config", "guides/data", "guides/models", "guides/sparsity", "guides/training",
-        "guides/pruning", "guides/widths"}) {
+        "guides/pruning", "guides/quantization", "guides/widths"}) {
     const std::string path = "docs/" + page + ".md";
     for (const char* language : {"yaml", "yml"}) {
       for (const Block& block : documents::read_blocks(path, language)) {
