@@ -56,8 +56,8 @@ TEST(TrainOptions, TrainsInFloat32Alone) {
         [&] { read("{steps: 5, precision: " + std::string(name) + "}"); },
         "t.yaml:1:23: precision: lacuna does not train in bf16: whole steps at 90 % sparsity");
   }
-  expect_throws<ConfigError>([] { read("{steps: 5, precision: fp32}"); },
-                             "unknown precision 'fp32'; did you mean 'float32'?");
+  expect_throws<ConfigError>([] { read("{steps: 5, precision: flaot32}"); },
+                             "unknown precision 'flaot32'; did you mean 'float32'?");
   expect_throws<ConfigError>([] { read("{steps: 5, precision: half}"); },
                              "unknown precision 'half'; valid are: float32");
 }
