@@ -26,6 +26,8 @@ struct RunEvaluation {
   /// Of a quantized model: the same in `int8` and `float32`, with `bytes` and
   /// `examples_per_second`; else null.
   Config precisions = {};
+  /// Whether the run has int8 weights alone: `float32` is of these, times their scales.
+  bool is_dequantized = false;
   /// What of the data is not as it was in training; empty unless `data_changed` accepts it.
   std::vector<std::string> changes = {};
 };

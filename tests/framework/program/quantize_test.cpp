@@ -168,6 +168,9 @@ TEST_F(Quantize, IsNotTrainedOn) {
   EXPECT_EQ(begun.code, 0);
   EXPECT_THAT(begun.err, HasSubstr(note));
   ASSERT_EQ(quantize("alone", {"--only", "int8"}).code, 0);
+  const std::string dequantized = "float32: the run has int8 weights alone";
+  EXPECT_THAT(run_lacuna({"eval", run_dir("alone")}).out, HasSubstr(dequantized));
+  EXPECT_THAT(run_lacuna({"eval", run_dir("int8")}).out, Not(HasSubstr(dequantized)));
   EXPECT_THAT(train({"--init-from", run_dir("alone")}, "from_alone").err, HasSubstr(note));
   EXPECT_THAT(train({"--init-from", run_dir("int8"), "--set", "quantize.algorithm=qat"}, "qat").err,
               Not(HasSubstr(note)));
