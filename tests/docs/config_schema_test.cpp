@@ -104,6 +104,16 @@ Part part_of(const Block& block, const std::string& page) {
       parse_yaml(block.text.empty() ? "{}" : block.text, page + ":" + std::to_string(block.line));
   if (is_data_alone) return {part, true};
   Config config = base_config();
+  if (part.has("quantize") && page.ends_with("quantization.md")) {  // which needs an inner layer
+    config.set(
+        "model",
+        parse_yaml("model: [flatten, {type: linear, name: fc1, out_features: 16}, layer_norm, "
+                   "{type: linear, out_features: 16}, relu, "
+                   "{type: linear, out_features: 10}]",
+                   "inner")
+            .at("model"));
+    config.set_path("data.train_size", Config(1000));
+  }
   for (const auto& [section, value] : part.entries()) config.set(section, value);
   if (part.has("data") && !part.has("train")) config.set_path("train.epochs", Config(1000));
   return {config, false};
