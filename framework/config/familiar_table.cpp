@@ -116,7 +116,7 @@ Rows train_keys() {
       {"", "device devices accelerator gpus num_gpus n_gpu cuda no_cuda use_cuda use_cpu", "",
        "leave it out: lacuna trains on CPUs, with train.threads threads"},
       {"",
-       "precision fp16 bf16 amp use_amp mixed_precision dtype torch_dtype "
+       "fp16 bf16 amp use_amp mixed_precision dtype torch_dtype "
        "fp16_opt_level half_precision",
        "", "leave it out: lacuna computes with 32-bit floats"},
       {"",

@@ -33,6 +33,9 @@ int run_eval(const EvalCommand& command) {
   for (const auto& [name, result] : evaluation.precisions.entries()) {
     std::fputs(precision_lines(name, result).c_str(), stdout);
   }
+  if (evaluation.is_dequantized) {
+    std::puts("float32: the run has int8 weights alone; these are their values times the scales");
+  }
   return kDone;
 }
 

@@ -94,6 +94,12 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
       read_name<GridClip>(weights, "clip", {{"mse", GridClip::Mse}, {"max", GridClip::Max}});
   const Config activations = section_of(section, "activations");
   require_eight_bits(activations);
+  if (activations.peek("when").is_scalar() && activations.peek("when").text() == "none") {
+    activations.get("when").error(
+        "int8 weights with float32 activations do not exist: the kernels multiply bytes; give "
+        "dynamic, which needs no calibration with algorithm nearest, or leave the layer out by "
+        "param_filter");
+  }
   options.when =
       read_name<When>(activations, "when", {{"static", When::Static}, {"dynamic", When::Dynamic}});
   if (options.when == When::Static) {

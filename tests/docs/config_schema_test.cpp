@@ -104,6 +104,16 @@ Part part_of(const Block& block, const std::string& page) {
       parse_yaml(block.text.empty() ? "{}" : block.text, page + ":" + std::to_string(block.line));
   if (is_data_alone) return {part, true};
   Config config = base_config();
+  if (part.has("quantize") && page.ends_with("quantization.md")) {  // which needs an inner layer
+    config.set(
+        "model",
+        parse_yaml("model: [flatten, {type: linear, name: fc1, out_features: 16}, layer_norm, "
+                   "{type: linear, out_features: 16}, relu, "
+                   "{type: linear, out_features: 10}]",
+                   "inner")
+            .at("model"));
+    config.set_path("data.train_size", Config(1000));
+  }
   for (const auto& [section, value] : part.entries()) config.set(section, value);
   if (part.has("data") && !part.has("train")) config.set_path("train.epochs", Config(1000));
   return {config, false};
@@ -142,7 +152,7 @@ TEST(ConfigDocument, EveryBlockBuilds) {
   int count = 0;
   for (const std::string page :
        {"reference/config", "guides/data", "guides/models", "guides/sparsity", "guides/training",
-        "guides/pruning", "guides/widths"}) {
+        "guides/pruning", "guides/quantization", "guides/widths"}) {
     const std::string path = "docs/" + page + ".md";
     for (const char* language : {"yaml", "yml"}) {
       for (const Block& block : documents::read_blocks(path, language)) {

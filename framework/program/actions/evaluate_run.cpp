@@ -18,6 +18,7 @@
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/keys.hpp"
+#include "lacuna/framework/quantize/float32_values.hpp"
 #include "lacuna/framework/train/checks/column_checks.hpp"
 #include "lacuna/framework/train/checks/held_out_changes.hpp"
 #include "lacuna/framework/train/checks/ignored_labels.hpp"
@@ -242,7 +243,10 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
     throw DataError("the data has neither a test nor a validation split to evaluate on");
   }
   Config precisions;
+  bool is_dequantized = false;
   if (!checkpoint.state.below("quantized").empty()) {
+    is_dequantized = model_state(checkpoint.state).values().size() >
+                     checkpoint.state.below("model").values().size();
     const auto before = rebuild_float32_model(config, checkpoint.state, format.example_shape);
     precisions = compare_precisions(splits, *model, *before, loss, data, train);
   }
@@ -250,6 +254,7 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
           .step = checkpoint.step,
           .splits = splits,
           .precisions = precisions,
+          .is_dequantized = is_dequantized,
           .changes = changes};
 }
 

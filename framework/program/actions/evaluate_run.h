@@ -26,6 +26,8 @@ struct RunEvaluation {
   /// Of a quantized model: the same in `int8` and `float32`, with `bytes` and
   /// `examples_per_second`; else null.
   Config precisions = {};
+  /// Whether the run has int8 weights alone: `float32` is of these, times their scales.
+  bool is_dequantized = false;
   /// The changes of the data since training; empty unless `data_changed` accepts them.
   std::vector<std::string> changes = {};
 };

@@ -105,7 +105,9 @@ void load_run_data(OpenedRun& run) {
   if (run.data.train->example_shape() != run.format.example_shape) {
     throw DataError("the data has examples of shape " +
                     run.data.train->example_shape().to_string() +
-                    ", and the model was trained on " + run.format.example_shape.to_string());
+                    ", and the model was trained on " + run.format.example_shape.to_string() +
+                    "; calibration needs the run's own data: restore the files that its "
+                    "configuration names");
   }
   require_same_classes(run.data.train->class_names(), run.format.class_names);
   const RunOrigins origins = RunOrigins::from_state(run.checkpoint.state);
@@ -215,7 +217,9 @@ QuantizedRun quantize_run(const QuantizeRequest& request) {
   read_loss(run, *run.float32_model());
   const std::vector<std::string> smoothed = smooth(run, options);
   const auto model = run.float32_model();
-  const auto candidates = at_position(section, [&] { return int8_candidates(*model, options); });
+  const Config filter = section.get("param_filter");
+  const auto candidates = at_position(filter.is_null() ? section : filter,
+                                      [&] { return int8_candidates(*model, options); });
   const Config products = planned_products(*model, options);
   for (const Config& row : products.items()) {
     if (row.has("advice")) {

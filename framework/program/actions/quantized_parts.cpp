@@ -25,8 +25,10 @@ CalibrationRun quantize_calibration(const Config& section, const QuantizeOptions
   const int64_t fewest = std::max(wanted.examples.value_or(QuantizeOptions::kFewestExamples),
                                   QuantizeOptions::kFewestExamples);
   if (examples.examples < fewest) {
-    section.error(fmt::format("calibration needs {} examples, and the training data has {}", fewest,
-                              examples.examples));
+    const Config given = section.get("calibration");
+    (given.is_null() ? section : given)
+        .error(fmt::format("calibration needs {} examples, and the training data has {}", fewest,
+                           examples.examples));
   }
   wanted.examples =
       wanted.examples.value_or(std::min(examples.examples, CalibrationOptions::kDefaultExamples));

@@ -224,6 +224,11 @@ FirstValues load_first_values(Config& config, Module& model, const DataSplits& d
   for (const std::string& warning : loaded.warnings) log_warning(warning);
   check_columns(section_of_model.get("init_from"), loaded, data);
   FirstValues values{.notes = std::move(loaded.notes)};
+  if (loaded.is_quantized && config.peek("quantize.algorithm").text() != "qat") {
+    values.notes.emplace_back(
+        "the weights are those of a quantized run, and are trained in float32; with quantize: "
+        "{algorithm: qat}, the grids of int8 are part of the training");
+  }
   if (!has_same_vocabulary(*data.train, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +
                 ": the loaded weights come from a run on text with a different vocabulary than the "

@@ -59,7 +59,9 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
     const auto stored = open_stored_checkpoint(file);
     LoadedWeights loaded = WeightComparison(model, *stored, names).load();
     loaded.notes.insert(loaded.notes.begin(), notes.begin(), notes.end());
-    const StateDict data = file.read().state.below("data");
+    const StateDict state = file.read().state;
+    loaded.is_quantized = !state.below("quantized").empty();
+    const StateDict data = state.below("data");
     if (!data.empty()) {
       const InputFormat format = InputFormat::from_state(data);
       loaded.columns = format.columns;
@@ -79,11 +81,15 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
     throw CheckpointError(fmt::format("{} (in '{}')", error.what(), file.path()));
   }
   const StateDict data = checkpoint.state.below("data");
-  if (data.empty()) return {.notes = std::move(notes), .masked = {}};
+  const bool is_quantized = !checkpoint.state.below("quantized").empty();
+  if (data.empty()) {
+    return {.notes = std::move(notes), .masked = {}, .is_quantized = is_quantized};
+  }
   const InputFormat format = InputFormat::from_state(data);
   return {.notes = std::move(notes),
           .masked = {},
           .tokenizer = format.tokenizer,
+          .is_quantized = is_quantized,
           .columns = format.columns,
           .categories = format.categories};
 }

@@ -46,6 +46,7 @@ struct LoadedWeights {
   std::vector<std::string> warnings = {};  ///< weights of another tool's file that are all zeros
   std::vector<std::string> masked;   ///< parameters that another tool's file, or zeros, gave a mask
   TokenizerPtr tokenizer = nullptr;  ///< of a run on text, loaded without `names`
+  bool is_quantized = false;         ///< a quantized run's float32 values
   /// For a run on a table with column names: the columns of the inputs, in order.
   std::vector<std::string> columns = {};
   /// The categories of the text columns among them.

@@ -16,6 +16,7 @@ namespace lacuna {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kRun = R"(
 data: {type: glyphs, train_size: 200, test_size: 60, validation: 20}
@@ -161,12 +162,28 @@ TEST_F(Quantize, IsNotTrainedOn) {
   EXPECT_NE(again.code, 0);
   EXPECT_THAT(again.err, HasSubstr("is quantized already"));
   // Its float32 weights begin another run.
-  EXPECT_EQ(train({"--init-from", run_dir("int8"), "--set", "train.epochs=1"}, "more").code, 0);
+  const std::vector<std::string> more = {"--init-from", run_dir("int8"), "--set", "train.epochs=1"};
+  const std::string note = "those of a quantized run, and are trained in float32; with quantize: ";
+  const Ended begun = train(more, "more");
+  EXPECT_EQ(begun.code, 0);
+  EXPECT_THAT(begun.err, HasSubstr(note));
+  ASSERT_EQ(quantize("alone", {"--only", "int8"}).code, 0);
+  const std::string dequantized = "float32: the run has int8 weights alone";
+  EXPECT_THAT(run_lacuna({"eval", run_dir("alone")}).out, HasSubstr(dequantized));
+  EXPECT_THAT(run_lacuna({"eval", run_dir("int8")}).out, Not(HasSubstr(dequantized)));
+  EXPECT_THAT(train({"--init-from", run_dir("alone")}, "from_alone").err, HasSubstr(note));
+  EXPECT_THAT(train({"--init-from", run_dir("int8"), "--set", "quantize.algorithm=qat"}, "qat").err,
+              Not(HasSubstr(note)));
 }
 
 TEST_F(Quantize, RefusesBadInput) {
   ASSERT_EQ(train().code, 0);
   expect_refused({"--set", "quantize.param_filter=conv.weight"}, "matches no weight");
+  expect_refused({"--set", "quantize.param_filter=conv.weight"},
+                 "--set quantize.param_filter=conv.weight: ");
+  expect_refused({"--set", "quantize.calibration=5000"}, "--set quantize.calibration=5000: ");
+  expect_refused({"--set", "quantize.activations.when=none"},
+                 "int8 weights with float32 activations do not exist");
   expect_refused({"--set", "quantize.calibration=7"}, "7 examples are too few");
   expect_refused({"--set", "quantize.calibration=5000"}, "calibration needs 5000 examples");
   expect_refused({"--set", "data.limit=3"}, "quantize only accepts keys of `quantize`");

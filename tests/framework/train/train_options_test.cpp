@@ -49,6 +49,19 @@ TEST(Period, ConvertsToStepsWithoutOverflow) {
   EXPECT_EQ(Period::steps(INT64_MAX).in_steps(1), kMaxSteps);
 }
 
+TEST(TrainOptions, TrainsInFloat32Alone) {
+  EXPECT_EQ(read("{steps: 5, precision: float32}").length.to_string(), "5 steps");
+  for (const char* name : {"bf16", "bfloat16"}) {
+    expect_throws<ConfigError>(
+        [&] { read("{steps: 5, precision: " + std::string(name) + "}"); },
+        "t.yaml:1:23: precision: lacuna does not train in bf16: whole steps at 90 % sparsity");
+  }
+  expect_throws<ConfigError>([] { read("{steps: 5, precision: flaot32}"); },
+                             "unknown precision 'flaot32'; did you mean 'float32'?");
+  expect_throws<ConfigError>([] { read("{steps: 5, precision: half}"); },
+                             "unknown precision 'half'; valid are: float32");
+}
+
 TEST(TrainOptions, HasDefaultsThatAreWrittenIntoTheConfiguration) {
   Config train = Config::map();
   const TrainOptions o = TrainOptions::from_config(train);
