@@ -269,14 +269,15 @@ int run_list(const std::string& what) {
 
 int run_info(bool json) {
   const std::vector<std::string> compiled = compiled_instruction_sets();
-  const Config info = Config::map({{"version", kVersion},
-                                   {"arithmetic_revision", kArithmeticRevision},
-                                   {"threads", num_threads()},
-                                   {"instruction_set", active_instruction_set()},
-                                   {"compiled_instruction_sets", compiled},
-                                   {"dense_provider", dense_provider()},
-                                   {"dense_blocks", most_dense_blocks()},
-                                   {"mpi", mpi_description()}});
+  const Config info =
+      Config::map({{"version", kVersion},
+                   {"arithmetic_revision", kArithmeticRevision},
+                   {"threads", num_threads()},
+                   {"instruction_set", active_instruction_set()},
+                   {"compiled_instruction_sets", Config::list({compiled.begin(), compiled.end()})},
+                   {"dense_provider", dense_provider()},
+                   {"dense_blocks", most_dense_blocks()},
+                   {"mpi", mpi_description()}});
   if (json) {
     print_json(info);
     return kDone;

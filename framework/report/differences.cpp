@@ -19,8 +19,8 @@ using FlatConfig = std::map<std::string, std::string>;
 
 // A path counts by its last name: where files lie is another matter than what is in them.
 std::string meaning_of(const Config& value) {
-  const std::string json = value.to_json();
-  if (!json.starts_with("\"/") || json.size() < 4) return json;
+  const std::string text = value.to_json();
+  if (!text.starts_with("\"/") || text.size() < 4) return text;
   std::string path = value.text();
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return Config(path.substr(path.rfind('/') + 1)).to_json();
