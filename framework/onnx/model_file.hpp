@@ -15,8 +15,8 @@ namespace lacuna {
 /// *Errors:* Error where so many bytes of values are more than one ONNX file can hold.
 void require_onnx_size(uint64_t bytes);
 
-/// How values are stored. Sparse: matrices with less than a third of nonzeros as sparse initializers
-/// (in coordinates, 12 bytes a nonzero), the others as dense ones.
+/// How values are stored. Sparse: matrices with less than a third of nonzeros as sparse
+/// initializers (in coordinates, 12 bytes a nonzero), the others as dense ones.
 enum class OnnxValues { Dense, Sparse };
 
 /// Writes the graph whole or not at all, with opset 13 and these texts as metadata, and its linear
