@@ -15,12 +15,14 @@
 # SHRINK_TUNING 10, for bert 3: epochs of fine-tuning
 # SHRINK_TUNING_RATE 1: initial learning rate of fine-tuning, as a fraction of the dense network's
 # SHRINK_DISTILL "" (none): temperature and weight of the distillation from the dense network while fine-tuning, as "4 0.9"
-# SHRINK_SCRATCH "both": networks from scratch train for the epochs of both (both), of fine-tuning alone (tuning), or for
-#   the epochs of both with the dense network as a teacher (distilled, with SHRINK_DISTILL's numbers)
+# SHRINK_SCRATCH "both": networks from scratch train for the epochs of both (both), of the dense network alone (dense), of
+#   fine-tuning alone (tuning), or for the epochs of both with the dense network as a teacher (distilled, with
+#   SHRINK_DISTILL's numbers)
 # SHRINK_SPARSE rigl: the unstructured network is trained by RigL for the epochs of both; a method of `lacuna prune`, as
 #   magnitude: it is pruned from the dense network in one shot, and fine-tuned like the shrunk one
 # SHRINK_SPARSE_AT flops: the unstructured network has as many FLOPs; time: its step takes about as long, which is the
 #   smallest of the sparsities 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95 for which `lacuna plan` measures a step as fast
+# SHRINK_MEASURE_WITH "": a command put before measurements of steps, as "chrt -f 20 taskset -c 0" on a busy machine
 # SHRINK_ARGUMENTS "": more arguments of `lacuna train`, as "--set data.limit=5000"
 # LACUNA_RESULTS_JOBS: runs at the same time (default: the number of cores)
 set -euo pipefail
@@ -85,7 +87,7 @@ tuning() { # MODEL SEED
 }
 # Of a training step of one thread, without a teacher.
 milliseconds() { # RUN [ASSIGNMENT]
-  "$program" plan "$1/config.yaml" --set loss=cross_entropy ${2:+--set "$2"} --threads 1 --json 2> /dev/null |
+  ${SHRINK_MEASURE_WITH:-} "$program" plan "$1/config.yaml" --set loss=cross_entropy ${2:+--set "$2"} --threads 1 --json 2> /dev/null |
     python3 -c 'import json, sys; print("%.1f" % (1000 * json.load(sys.stdin)["time"]["step_seconds"]))'
 }
 is_at_most() { # NUMBER LIMIT
@@ -164,6 +166,7 @@ open(sys.argv[3], "w").write("".join(whole.values()))
 PYTHON
     case $kind in
       both) training=$(both "$model") ;;
+      dense) training=$(length "$model" "$(epochs "$model")") ;;
       tuning) training=$(length "$model" "$(tuning_epochs "$model")") ;;
       distilled) training="$(both "$model") $(teacher "$model" "$seed")" ;;
     esac
@@ -219,8 +222,13 @@ for model in $models; do
       row "$part" "$method${rounded:+, rounded}" "$(shrunk "$model" "$method" "$part")" "$dense+$tuned_for" "$tuned_name"
     done
     for kind in $scratch; do
+      case $kind in
+        dense) trained=$dense ;;
+        tuning) trained=$tuned_for ;;
+        *) trained=$all ;;
+      esac
       row "$part" "small dense$sizes, from scratch" "$results/shrink-$model-scratch-$kind$rounded-$part-" \
-        "$([ "$kind" = tuning ] && echo "$tuned_for" || echo "$all")" "$([ "$kind" = distilled ] && echo distilled)"
+        "$trained" "$([ "$kind" = distilled ] && echo distilled)"
     done
     if [ "$sparse" = rigl ]; then
       row "$part" "$sparse_name" "$(unstructured "$model" "$part")" "$all"
