@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 #include "lacuna/framework/kernels/select/kth_largest.hpp"
 #include "lacuna/sparsity/masks/mask_selector.h"
 #include "lacuna/sparsity/options/counting.hpp"
@@ -53,11 +54,9 @@ class RandomFraction final : public Sparsifier {
   std::string_view type() const override { return "random_fraction"; }
   Scope scope() const override { return Scope::Streaming; }
   BitMask keep(const Tensor& rows, const std::string& name) const override {
-    const CounterRng rng(seed_, name + "/random_fraction", content_stream(rows));
-    std::array<uint32_t, 4> words = {};  // of a block of the generator
-    return bits_where(rows.numel(), [&](size_t i) {
-      if (i % 4 == 0) words = rng.block(i / 4);
-      return static_cast<double>(CounterRng::uniform_of(words[i % 4])) >= fraction_;
+    DrawnWords words(CounterRng(seed_, name + "/random_fraction", content_stream(rows)));
+    return bits_where(rows.numel(), [&](size_t) {
+      return static_cast<double>(CounterRng::uniform_of(words.next())) >= fraction_;
     });
   }
 

@@ -1,7 +1,6 @@
 #include "lacuna/framework/core/random.h"
 
-#include <cmath>
-#include <numbers>
+#include "lacuna/framework/core/normal_of_words.hpp"
 
 namespace lacuna {
 
@@ -43,8 +42,7 @@ float CounterRng::uniform(uint64_t index) const { return uniform_of(bits(index))
 
 double CounterRng::normal(uint64_t index) const {
   const auto words = block(index);
-  const double u = (words[0] + 0.5) * 0x1.0p-32, v = words[1] * 0x1.0p-32;
-  return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+  return normal_of_words(words[0], words[1]);
 }
 
 uint64_t CounterRng::below(uint64_t index, uint64_t bound) const {

@@ -14,6 +14,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/data/types/glyph_shapes.hpp"
+#include "lacuna/framework/kernels/select/draws.hpp"
 
 namespace lacuna {
 
@@ -23,8 +24,10 @@ inline constexpr int kGlyphDigits = 10;
 class GlyphDraws {
  public:
   GlyphDraws(uint64_t seed, std::string_view split, int64_t index)
-      : rng_(seed, split, static_cast<uint64_t>(index)) {}
-  float uniform(float low, float high) { return low + (high - low) * rng_.uniform(next_++); }
+      : rng_(seed, split, static_cast<uint64_t>(index)), words_(rng_) {}
+  float uniform(float low, float high) {
+    return low + (high - low) * CounterRng::uniform_of(words_.next());
+  }
   int below(int bound) {
     return std::min(bound - 1, static_cast<int>(uniform(0, static_cast<float>(bound))));
   }
@@ -34,7 +37,7 @@ class GlyphDraws {
  private:
   static constexpr uint64_t kNoise = uint64_t{1} << 32;
   CounterRng rng_;
-  uint64_t next_ = 0;
+  DrawnWords words_;
 };
 
 /// Ink in [0, 1] on a square of pixels: for each pixel the most that a stroke has left there.

@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 
 namespace lacuna {
 namespace {
@@ -61,20 +62,19 @@ int64_t SyntheticDataset::label(int64_t index) const {
       labels_.below(static_cast<uint64_t>(index), static_cast<uint64_t>(options_.classes)));
 }
 
-// Each block of the generator serves eight features, with 16 bits each.
+// Each word of the generator serves two features, with 16 bits each.
 void SyntheticDataset::write_example(int64_t index, int64_t label, std::span<float> out) const {
-  const CounterRng rng(options_.seed, "synthetic." + options_.split, static_cast<uint64_t>(index));
+  DrawnWords words(
+      CounterRng(options_.seed, "synthetic." + options_.split, static_cast<uint64_t>(index)));
   // Uniform over ±√3 · noise has the standard deviation `noise`.
   const auto scale = static_cast<float>(options_.noise * std::numbers::sqrt3 / 32768.0);
   const auto value = [scale](uint32_t bits) {
     return scale * (static_cast<float>(bits & 0xFFFFu) - 32767.5f);
   };
-  for (size_t begin = 0; begin < out.size(); begin += 8) {
-    const auto words = rng.block(begin / 8);
-    const size_t end = std::min(begin + 8, out.size());
-    for (size_t f = begin; f < end; ++f) {
-      out[f] = value(words[(f - begin) / 2] >> 16 * (f % 2));
-    }
+  uint32_t word = 0;
+  for (size_t f = 0; f < out.size(); ++f) {
+    word = f % 2 == 0 ? words.next() : word >> 16;
+    out[f] = value(word);
   }
   const ClassMean& mean = means_[static_cast<size_t>(label)];
   for (size_t i = 0; i < mean.features.size(); ++i) {

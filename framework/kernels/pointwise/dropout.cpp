@@ -90,19 +90,10 @@ void drop_again(const uint64_t* bits, float factor, const float* x, float* y, in
 void draw_blocks(const CounterRng& rng, uint64_t first, int64_t count, uint32_t* words) {
   const PhiloxLanes d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto store = [d](const PhiloxWords& c, uint32_t* into) HWY_ATTR {
-    HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> low, high;
-    hn::Store(philox_pair(c.c0, c.c1), d, low.data());
-    hn::Store(philox_pair(c.c2, c.c3), d, high.data());
-    for (size_t i = 0; i < low.size(); ++i) {
-      std::memcpy(into + 4 * i, &low[i], sizeof(uint64_t));
-      std::memcpy(into + 4 * i + 2, &high[i], sizeof(uint64_t));
-    }
-  };
   for_each_philox(rng, first, count,
                   [=](int64_t i, const PhiloxWords& a, const PhiloxWords& b) HWY_ATTR {
-                    store(a, words + 4 * i);
-                    store(b, words + 4 * (i + lanes));
+                    store_philox_blocks(a, words + 4 * i);
+                    store_philox_blocks(b, words + 4 * (i + lanes));
                   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "lacuna/framework/kernels/instruction_set.hpp"
 
@@ -36,6 +37,20 @@ void draw_vectors(const CounterRng& rng, uint64_t first, int64_t count, uint64_t
                   });
 }
 
+// `count` is a multiple of 16.
+void draw_block_vectors(const CounterRng& rng, const uint64_t* numbers, int64_t count,
+                        uint32_t* words) {
+  const PhiloxLanes d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  PhiloxWords a, b;
+  for (int64_t i = 0; i < count; i += 2 * lanes) {
+    philox_vectors(rng.key(), rng.stream(), hn::LoadU(d, numbers + i),
+                   hn::LoadU(d, numbers + i + lanes), a, b);
+    store_philox_blocks(a, words + 4 * i);
+    store_philox_blocks(b, words + 4 * (i + lanes));
+  }
+}
+
 }  // namespace
 }  // namespace lacuna::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -44,6 +59,20 @@ HWY_AFTER_NAMESPACE();
 namespace lacuna {
 
 HWY_EXPORT(draw_vectors);
+HWY_EXPORT(draw_block_vectors);
+
+void draw_blocks(const CounterRng& rng, std::span<const uint64_t> numbers,
+                 std::span<uint32_t> words) {
+  constexpr size_t kVectors = 16;  // in pairs, of at most 8 lanes
+  const size_t whole = use_reference_kernels() ? 0 : numbers.size() / kVectors * kVectors;
+  if (whole > 0) {
+    HWY_DYNAMIC_DISPATCH(draw_block_vectors)
+    (rng, numbers.data(), static_cast<int64_t>(whole), words.data());
+  }
+  for (size_t i = whole; i < numbers.size(); ++i) {
+    std::ranges::copy(rng.block(numbers[i]), words.begin() + static_cast<ptrdiff_t>(4 * i));
+  }
+}
 
 void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words) {
   if (!use_reference_kernels()) {
@@ -54,6 +83,14 @@ void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words
     const auto block = rng.block(first + i);
     words[i] = uint64_t{block[1]} << 32 | block[0];
   }
+}
+
+void DrawnWords::refill() {
+  std::array<uint64_t, kBuffer / 4> numbers;
+  std::iota(numbers.begin(), numbers.end(), block_);
+  draw_blocks(rng_, numbers, words_);
+  block_ += numbers.size();
+  next_ = 0;
 }
 
 void Draws::refill() {

@@ -13,6 +13,32 @@ namespace lacuna {
 /// `CounterRng::below` reduces.
 void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words);
 
+/// words[4 i … 4 i + 3] = the generator's block numbers[i]. *Cost:* about 2 ns a block, where
+/// `CounterRng::block` takes 8.
+void draw_blocks(const CounterRng& rng, std::span<const uint64_t> numbers,
+                 std::span<uint32_t> words);
+
+/// The words rng.bits(0), rng.bits(1), … *Cost:* about 1 ns each, where `bits` takes 8.
+class DrawnWords {
+ public:
+  explicit DrawnWords(const CounterRng& rng) : rng_(rng) {}
+
+  uint32_t next() {
+    if (next_ == kBuffer) refill();
+    return words_[next_++];
+  }
+
+ private:
+  static constexpr size_t kBuffer = 128;
+
+  void refill();
+
+  CounterRng rng_;
+  std::array<uint32_t, kBuffer> words_;
+  uint64_t block_ = 0;  // the first that words_ has not had
+  size_t next_ = kBuffer;
+};
+
 /// The numbers rng.below(0, ·), rng.below(1, ·), … *Cost:* about 3 ns each, where `below` takes 20.
 class Draws {
  public:

@@ -12,6 +12,7 @@
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/kernels/float_instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
+#include "lacuna/framework/kernels/select/draws.hpp"
 #include "lacuna/framework/layouts/cost/convolution_sample.hpp"
 #include "lacuna/framework/layouts/cost/position_sample.hpp"
 #include "lacuna/framework/layouts/pattern.h"
@@ -29,10 +30,11 @@ int64_t sampled_side(int64_t side, int64_t divisor) {
 }
 
 Tensor random(const Shape& shape, std::string_view name, Order order = Order::RowMajor) {
-  const CounterRng rng(0, name);
+  DrawnWords words(CounterRng(0, name));
   Tensor tensor = Tensor::empty(shape, order);
-  uint64_t i = 0;
-  for (float& value : tensor.mutable_storage()) value = 2.0f * rng.uniform(i++) - 1.0f;
+  for (float& value : tensor.mutable_storage()) {
+    value = 2.0f * CounterRng::uniform_of(words.next()) - 1.0f;
+  }
   tensor.clear_padding();
   return tensor;
 }

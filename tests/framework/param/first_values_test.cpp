@@ -37,6 +37,25 @@ TEST(ParameterTest, MaskedValuesEqualTheDenseOnesInsideTheMask) {
 constexpr int64_t kColumns = 8;
 const std::vector<int64_t> kUneven = {0, 1, 2, 3, 4, 5, 6, 7, 9, 14, 18};
 
+TEST(ParameterTest, ValuesDrawnManyAtATimeAreThoseDrawnOneByOne) {
+  const CounterRng rng(5, "w");
+  using Kind = Initializer::Kind;
+  for (const Kind kind : {Kind::Constant, Kind::Uniform, Kind::Normal, Kind::TruncatedNormal}) {
+    const Initializer initializer{.kind = kind, .center = 0.25, .spread = 0.5};
+    std::vector<float> values((1 << 14) + 131);  // more than a task, and no multiple of a block
+    initializer.fill(rng, values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(values[i], initializer.value(rng, static_cast<int64_t>(i))) << i;
+    }
+    const Positions positions = Positions::of(Shape{4, 8}, kUneven);
+    std::vector<float> few(kUneven.size());
+    initializer.fill(rng, positions, few);
+    for (size_t i = 0; i < few.size(); ++i) {
+      EXPECT_EQ(few[i], initializer.value(rng, kUneven[i])) << kUneven[i];
+    }
+  }
+}
+
 Initializer following(Initializer::Fan fan) {
   Initializer initializer = Initializer::uniform(1.0);
   initializer.fan = fan;

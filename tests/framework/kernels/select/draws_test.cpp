@@ -21,6 +21,25 @@ TEST(DrawWords, AreThoseOfTheGeneratorsBlocks) {
   }
 }
 
+TEST(DrawBlocks, AreTheGeneratorsInAnyOrder) {
+  const CounterRng rng(3, "draws", uint64_t{7} << 40 | 5);
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{67}}) {
+    std::vector<uint64_t> numbers(count);
+    for (size_t i = 0; i < count; ++i) numbers[i] = rng.below(i, uint64_t{1} << (i % 2 ? 34 : 3));
+    std::vector<uint32_t> words(4 * count);
+    draw_blocks(rng, numbers, words);
+    for (size_t i = 0; i < 4 * count; ++i) {
+      EXPECT_EQ(words[i], rng.block(numbers[i / 4])[i % 4]) << "block " << numbers[i / 4];
+    }
+  }
+}
+
+TEST(DrawnWords, AreTheGeneratorsInOrder) {
+  const CounterRng rng(1, "draws");
+  DrawnWords words(rng);
+  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(words.next(), rng.bits(i)) << i;
+}
+
 TEST(Draws, AreTheGeneratorsWhateverTheBounds) {
   const CounterRng rng(1, "draws");
   Draws draws(rng);
