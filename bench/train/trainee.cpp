@@ -9,6 +9,7 @@
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/layers/activations.h"
+#include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/linear.h"
 
@@ -36,7 +37,7 @@ TrainingData load_training_data(int64_t drawn_examples) {
 
 // No prefetching: its thread would work on another core, uncounted.
 Trainee::Trainee(std::shared_ptr<const Dataset> data, const std::vector<int64_t>& hidden,
-                 const SparsityCase& sparsity)
+                 const SparsityCase& sparsity, double dropout)
     : loader_(std::move(data), {.batch_size = kBatch, .prefetch = 0}) {
   const Dataset& dataset = loader_.dataset();
   int64_t features = dataset.example_shape().numel();
@@ -45,6 +46,7 @@ Trainee::Trainee(std::shared_ptr<const Dataset> data, const std::vector<int64_t>
     const std::string number = std::to_string(i + 1);
     model_.add<Linear>("fc" + number, {.in_features = features, .out_features = hidden[i]});
     model_.add<ReLU>("relu" + number);
+    if (dropout > 0.0) model_.add<Dropout>("dropout" + number, {.p = dropout});
     sparse_.push_back("fc" + number + ".weight");
     features = hidden[i];
   }

@@ -23,9 +23,10 @@ TrainingData load_training_data(int64_t drawn_examples);
 /// An MLP that trains by Adam on batches of 128, its hidden weights sparse, its classifier dense.
 class Trainee {
  public:
-  /// `hidden`: the sizes of the hidden layers. *Errors:* those of apply_sparsity.
+  /// `hidden`: the sizes of the hidden layers, each followed by dropout unless it is 0. *Errors:*
+  /// those of apply_sparsity.
   Trainee(std::shared_ptr<const Dataset> data, const std::vector<int64_t>& hidden,
-          const SparsityCase& sparsity);
+          const SparsityCase& sparsity, double dropout = 0.0);
 
   /// One whole step: the batch, forward, loss, backward, update, masking, topology. Returns the
   /// loss.
