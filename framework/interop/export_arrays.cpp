@@ -66,20 +66,21 @@ std::vector<NamedArray> named_arrays(const LoadedRun& run, const ExportOptions& 
 ExportNotes export_safetensors(const LoadedRun& run, const std::string& path,
                                const ExportOptions& options) {
   std::vector<NamedArray> arrays;
-  if (!options.sparse) {
-    arrays = named_arrays(run, options);
-    if (options.only == "int8") put_int8(run, int8_layers(run), Int8Zero::Byte, arrays);
-    write_safetensors_arrays(path, arrays);
-    return {};
-  }
-  for (const ParameterPtr& parameter : run.model->parameters()) {
-    if (parameter->pattern()->is_dense()) {
-      arrays.push_back({parameter->name(), parameter->to_dense()});
-    } else {
-      add_bitmask(arrays, *parameter);
+  if (options.sparse) {
+    for (const ParameterPtr& parameter : run.model->parameters()) {
+      if (parameter->pattern()->is_dense()) {
+        arrays.push_back({parameter->name(), parameter->to_dense()});
+      } else {
+        add_bitmask(arrays, *parameter);
+      }
     }
+    add_buffers(arrays, run);
+  } else {
+    arrays = named_arrays(run, options);
   }
-  add_buffers(arrays, run);
+  if (options.only == "int8") {
+    put_int8(run, int8_layers(run), Int8Zero::Byte, arrays, options.sparse);
+  }
   write_safetensors_arrays(path, arrays);
   return {};
 }

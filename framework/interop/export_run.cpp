@@ -6,6 +6,8 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -25,20 +27,22 @@ namespace fs = std::filesystem;
 constexpr int64_t kFloat = sizeof(float), kLong = sizeof(int64_t);
 
 // Bytes that a file is smaller by because it stores a parameter by its nonzeros, about: names,
-// shapes and offsets of arrays are text, or of a few bytes. They may be negative.
-using SavedBytes = int64_t (*)(const Parameter& parameter);
+// shapes and offsets of arrays are text, or of a few bytes. They may be negative. `value`: the
+// bytes of a value.
+using SavedBytes = int64_t (*)(const Parameter& parameter, int64_t value);
 
 int64_t rank_of(const Parameter& parameter) { return parameter.shape().rank(); }
 
-int64_t saved_by_bitmask(const Parameter& parameter) {
+int64_t saved_by_bitmask(const Parameter& parameter, int64_t value) {
   if (parameter.pattern()->is_dense()) return 0;
   constexpr int64_t kEntry = 70;  // of an array in the header, without its name
   const int64_t words = (parameter.numel() + 31) / 32;
-  const int64_t stored = kFloat * (parameter.pattern()->nnz() + words) + kLong * rank_of(parameter);
-  return kFloat * parameter.numel() - stored - 2 * (kEntry + std::ssize(parameter.name()));
+  const int64_t stored =
+      value * parameter.pattern()->nnz() + kFloat * words + kLong * rank_of(parameter);
+  return value * parameter.numel() - stored - 2 * (kEntry + std::ssize(parameter.name()));
 }
 
-int64_t saved_by_csr(const Parameter& parameter) {
+int64_t saved_by_csr(const Parameter& parameter, int64_t /*value*/) {
   if (parameter.pattern()->is_dense()) return 0;
   constexpr int64_t kEntry = 128 + 30 + 46;  // npy's header, and two of the zip file's with a name
   const int64_t nnz = parameter.pattern()->nnz(), rows = parameter.shape()[0];
@@ -50,7 +54,7 @@ int64_t saved_by_csr(const Parameter& parameter) {
 }
 
 // As export_onnx chooses: where less than a third is no zero, by coordinates of 8 bytes.
-int64_t saved_by_coordinates(const Parameter& parameter) {
+int64_t saved_by_coordinates(const Parameter& parameter, int64_t /*value*/) {
   const Tensor values = parameter.to_dense();
   const int64_t zeros = std::ranges::count(values.storage(), 0.0f);
   const int64_t numel = parameter.numel(), nonzeros = numel - zeros;
@@ -63,21 +67,21 @@ struct Format {
   ExportFunction write;
   bool takes_masks, takes_sparse;
   bool has_scales = false;  ///< whether it states how attention scales
-  bool takes_int8 = false;
+  bool takes_int8 = false, takes_sparse_int8 = false;
   SavedBytes saved = nullptr;  ///< with --sparse, where it takes that
 };
 
 // The one place that knows which formats there are.
 constexpr std::array<Format, 5> kFormats = {{
     {"csr-npz", "NumPy's npz; sparse weights as scipy's csr_matrix has them", export_csr_npz, false,
-     false, false, false, saved_by_csr},
+     false, false, false, false, saved_by_csr},
     {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true, false,
      false, true},
     {"npz", "NumPy's npz: every weight dense", export_npz, true, false},
     {"onnx", "an ONNX model of opset 13, for runtimes (docs/guides/onnx.md)", export_onnx_model,
-     false, true, true, true, saved_by_coordinates},
+     false, true, true, true, false, saved_by_coordinates},
     {"safetensors", "a safetensors file: every weight dense", export_safetensors, true, true, false,
-     true, saved_by_bitmask},
+     true, true, saved_by_bitmask},
 }};
 
 const Format& find_format(const std::string& name) {
@@ -112,6 +116,9 @@ void require_sparse(const Format& format, const ExportOptions& options) {
   if (options.masks) throw ConfigError("--sparse stores the masks; leave out --masks");
 }
 
+constexpr const char* kInt8Formats =
+    "safetensors (also with --sparse), hf, and onnx without --sparse hold int8";
+
 // "int8" or "float32", and for whom float32 would be a surprise a note.
 std::string precision_to_write(const LoadedRun& run, const Format& format,
                                const ExportOptions& options, std::vector<std::string>& notes) {
@@ -120,21 +127,19 @@ std::string precision_to_write(const LoadedRun& run, const Format& format,
     throw ConfigError("--only takes int8 or float32, found '" + only + "'");
   }
   const bool is_quantized = !int8_layers(run).empty();
-  const bool can = format.takes_int8 && !options.sparse;
+  const bool can = options.sparse ? format.takes_sparse_int8 : format.takes_int8;
   if (only == "int8" && !is_quantized) {
     throw ConfigError("'" + run.checkpoint +
                       "' has no int8 weights; quantize it first (lacuna quantize)");
   }
   if (only == "int8" && !can) {
-    throw ConfigError(
-        fmt::format("{} holds only float32; safetensors, hf and onnx hold int8",
-                    options.sparse ? "--sparse" : fmt::format("the format '{}'", format.name)));
+    throw ConfigError(fmt::format("the format '{}'{} holds only float32; {}", format.name,
+                                  options.sparse ? " with --sparse" : "", kInt8Formats));
   }
   if (!is_quantized || only == "float32") return "float32";
   if (can) return "int8";
-  notes.emplace_back(
-      "the file holds the float32 weights of a quantized run; safetensors, hf and onnx without "
-      "--sparse hold int8");
+  notes.push_back(
+      fmt::format("the file holds the float32 weights of a quantized run; {}", kInt8Formats));
   return "float32";
 }
 
@@ -144,9 +149,14 @@ void measure(const LoadedRun& run, const std::string& path, const Format& format
   const auto size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
   if (!error) exported.bytes = static_cast<int64_t>(size);
   if (format.saved == nullptr || options.sparse != format.takes_sparse) return;
+  std::set<std::string> of_bytes;  // names of the weights whose values are bytes
+  if (options.only == "int8") {
+    for (const QuantizedLayer& layer : int8_layers(run)) of_bytes.insert(layer.weight);
+  }
   exported.dense_bytes = exported.bytes;
   for (const ParameterPtr& parameter : run.model->parameters()) {
-    exported.dense_bytes += format.saved(*parameter);
+    exported.dense_bytes +=
+        format.saved(*parameter, of_bytes.contains(parameter->name()) ? 1 : kFloat);
   }
 }
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/layouts/positions.h"
+#include "lacuna/framework/train/weights/bitmask_weight.hpp"
 
 namespace lacuna {
 namespace {
@@ -22,16 +25,38 @@ void require_plain_attention(const LoadedRun& run) {
 }
 
 // The int8 weight without what its rows were multiplied with: a row of zeros where that was 0.
-void take_out(const std::vector<double>& factors, std::vector<float>& scales, SignedBytes& dense) {
-  const size_t columns = dense.values.size() / std::max<size_t>(scales.size(), 1);
+void take_out(const std::vector<double>& factors, const Positions& positions,
+              std::vector<float>& scales, std::vector<int8_t>& values) {
+  const std::span<const int64_t> begin = positions.row_begin();
   for (size_t r = 0; r < scales.size(); ++r) {
     const double factor = std::abs(factors[r]);
     scales[r] = factor == 0.0 ? 0.0f : static_cast<float>(static_cast<double>(scales[r]) / factor);
     if (factors[r] >= 0.0) continue;
-    for (size_t i = r * columns; i < (r + 1) * columns; ++i) {
-      dense.values[i] = static_cast<int8_t>(-dense.values[i]);
+    for (int64_t i = begin[r]; i < begin[r + 1]; ++i) {
+      int8_t& value = values[static_cast<size_t>(i)];
+      value = static_cast<int8_t>(-value);
     }
   }
+}
+
+// Those of a layer's values, in their order.
+Positions positions_of(const LoadedRun& run, const QuantizedLayer& layer) {
+  const Pattern& pattern = *run.model->parameter(layer.weight)->pattern();
+  Positions positions = pattern.is_dense() ? Positions::all(pattern.shape()) : pattern.positions();
+  if (positions.count() != static_cast<int64_t>(layer.values.size())) {
+    throw CheckpointError("'" + run.checkpoint + "': the number of int8 values of '" +
+                          layer.weight + "' differs from the number of its positions");
+  }
+  return positions;
+}
+
+SignedBytes scattered(const Shape& shape, const Positions& positions,
+                      const std::vector<int8_t>& values) {
+  SignedBytes dense{.shape = shape,
+                    .values = std::vector<int8_t>(static_cast<size_t>(shape.numel()), 0)};
+  size_t place = 0;
+  positions.for_each([&](int64_t at) { dense.values[static_cast<size_t>(at)] = values[place++]; });
+  return dense;
 }
 
 }  // namespace
@@ -41,37 +66,31 @@ std::vector<QuantizedLayer> int8_layers(const LoadedRun& run) {
 }
 
 SignedBytes dense_int8(const LoadedRun& run, const QuantizedLayer& layer) {
-  const ParameterPtr weight = run.model->parameter(layer.weight);
-  const Pattern& pattern = *weight->pattern();
-  const Positions positions =
-      pattern.is_dense() ? Positions::all(pattern.shape()) : pattern.positions();
-  if (positions.count() != static_cast<int64_t>(layer.values.size())) {
-    throw CheckpointError("'" + run.checkpoint + "': the number of int8 values of '" +
-                          layer.weight + "' differs from the number of its positions");
-  }
-  SignedBytes dense{.shape = pattern.shape(),
-                    .values = std::vector<int8_t>(static_cast<size_t>(pattern.numel()), 0)};
-  size_t place = 0;
-  positions.for_each(
-      [&](int64_t at) { dense.values[static_cast<size_t>(at)] = layer.values[place++]; });
-  return dense;
+  return scattered(run.model->parameter(layer.weight)->shape(), positions_of(run, layer),
+                   layer.values);
 }
 
 void put_int8(const LoadedRun& run, const std::vector<QuantizedLayer>& layers, Int8Zero zero,
-              std::vector<NamedArray>& arrays) {
+              std::vector<NamedArray>& arrays, bool is_sparse) {
   require_plain_attention(run);
   const auto factors = batch_norm_factors(*run.model, run.inputs.example_shape);
   for (const QuantizedLayer& layer : layers) {
-    SignedBytes dense = dense_int8(run, layer);
+    const ParameterPtr weight = run.model->parameter(layer.weight);
+    const Positions positions = positions_of(run, layer);
+    std::vector<int8_t> values = layer.values;
     const auto outputs = static_cast<int64_t>(layer.scales.size());
     std::vector<float> scales = layer.scales;
     if (const auto norm = factors.find(layer.weight); norm != factors.end()) {
-      take_out(norm->second, scales, dense);
+      take_out(norm->second, positions, scales, values);
       arrays.push_back(
           {layer.weight + "_folded_scale", Tensor::from(Shape{outputs}, layer.scales)});
     }
+    const bool is_compact = is_sparse && !weight->pattern()->is_dense();
+    const std::string name = layer.weight + std::string(is_compact ? kDataEnding : "");
     for (NamedArray& array : arrays) {
-      if (array.name == layer.weight) array.value = std::move(dense);
+      if (array.name != name) continue;
+      array.value = is_compact ? SignedBytes{.shape = Shape{positions.count()}, .values = values}
+                               : scattered(weight->shape(), positions, values);
     }
     arrays.push_back({layer.weight + "_scale", Tensor::from(Shape{outputs, 1}, scales)});
     if (!layer.input) continue;

@@ -26,8 +26,9 @@ enum class Int8Zero { Byte, Signed };
 /// Puts int8 weights in the place of those in float32, with NAME_scale and, of inputs that have one
 /// grid, `input_scale` and `input_zero_point` of the layer. A batch_norm that is part of an int8
 /// weight is taken out of it, for it stands in the file, too; NAME_folded_scale are the scales as
-/// they were. *Errors:* ConfigError for a scale of attention, which the file cannot state.
+/// they were. `is_sparse`: a sparse weight is NAME.data, of which the values at its positions are
+/// replaced. *Errors:* ConfigError for a scale of attention, which the file cannot state.
 void put_int8(const LoadedRun& run, const std::vector<QuantizedLayer>& layers, Int8Zero zero,
-              std::vector<NamedArray>& arrays);
+              std::vector<NamedArray>& arrays, bool is_sparse = false);
 
 }  // namespace lacuna

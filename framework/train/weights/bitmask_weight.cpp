@@ -16,8 +16,7 @@ std::vector<int32_t> bitmask_words(const BitMask& mask) {
   return words;
 }
 
-void add_bitmask_weight(const Shape& shape, std::span<const int64_t> words, const Tensor& data,
-                        const std::string& as, StateDict& state) {
+BitMask bitmask_of(const Shape& shape, std::span<const int64_t> words, int64_t count) {
   const auto expected = static_cast<size_t>((shape.numel() + 31) / 32);
   if (words.size() != expected) {
     throw DataError(fmt::format("expected {} words of 32 bits for shape {}, found {}", expected,
@@ -33,9 +32,15 @@ void add_bitmask_weight(const Shape& shape, std::span<const int64_t> words, cons
     }
     mask.set_in_word(first / 64, uint64_t{bits} << (first % 64));
   }
-  if (data.numel() != mask.count()) {
-    throw DataError(fmt::format("{} values for {} positions", data.numel(), mask.count()));
+  if (count != mask.count()) {
+    throw DataError(fmt::format("{} values for {} positions", count, mask.count()));
   }
+  return mask;
+}
+
+void add_bitmask_weight(const Shape& shape, std::span<const int64_t> words, const Tensor& data,
+                        const std::string& as, StateDict& state) {
+  const BitMask mask = bitmask_of(shape, words, data.numel());
   Tensor dense = Tensor::zeros(shape);
   const float* from = data.data();
   float* into = dense.mutable_data();

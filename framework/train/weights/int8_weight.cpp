@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/train/weights/bitmask_weight.hpp"
 
 namespace lacuna {
 namespace {
@@ -21,16 +23,22 @@ constexpr const char* kFoldedScale = "_folded_scale";
 }
 
 SignedBytes read_values(const ArrayFile& file, const Int8Places& places) {
-  const ArrayEntry& entry = file.arrays()[places.values];
-  if (entry.shape.rank() < 2) {
+  if (places.shape.rank() < 2) {
     refuse_int8(file, places,
-                "it has shape " + entry.shape.to_string() +
+                "it has shape " + places.shape.to_string() +
                     "; expected [outputs, inputs] or [outputs, inputs, kernel...]");
   }
-  SignedBytes bytes{.shape = entry.shape, .values = {}};
-  bytes.values.reserve(static_cast<size_t>(entry.shape.numel()));
-  for (const int64_t value : file.read_integers(places.values)) {
-    bytes.values.push_back(static_cast<int8_t>(value));
+  SignedBytes bytes{.shape = places.shape,
+                    .values = std::vector<int8_t>(static_cast<size_t>(places.shape.numel()), 0)};
+  const std::vector<int64_t> values = file.read_integers(places.values);
+  if (places.bitmask) {
+    size_t next = 0;
+    read_bitmask(file, places).for_each([&](int64_t position) {
+      bytes.values[static_cast<size_t>(position)] = static_cast<int8_t>(values[next++]);
+    });
+  } else {
+    std::ranges::transform(values, bytes.values.begin(),
+                           [](int64_t value) { return static_cast<int8_t>(value); });
   }
   return bytes;
 }
@@ -107,14 +115,23 @@ std::optional<Int8Weight::Input> read_input(const ArrayFile& file, const Int8Pla
 
 }  // namespace
 
+bool is_int8_weight(const ArrayFile& file, const std::map<std::string, size_t>& places,
+                    const std::string& name, size_t values) {
+  if (file.arrays()[values].type != ElementType::I8) return false;
+  const auto scale = places.find(name + "_scale");
+  return scale != places.end() && is_float(file.arrays()[scale->second].type);
+}
+
 std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
-                                            std::map<std::string, size_t>& places) {
-  std::map<std::string, Int8Places> found;
+                                            std::map<std::string, size_t>& places,
+                                            std::map<std::string, Int8Places> sparse) {
+  std::map<std::string, Int8Places> found = std::move(sparse);
   for (const auto& [name, place] : places) {
-    if (file.arrays()[place].type != ElementType::I8) continue;
-    const auto scale = places.find(name + "_scale");
-    if (scale == places.end() || !is_float(file.arrays()[scale->second].type)) continue;
-    Int8Places of_weight{.name = name, .values = place, .scale = scale->second};
+    if (!is_int8_weight(file, places, name, place)) continue;
+    found[name] = {.name = name, .shape = file.arrays()[place].shape, .values = place};
+  }
+  for (auto& [name, of_weight] : found) {
+    of_weight.scale = places.at(name + "_scale");
     if (const auto at = places.find(name + kFoldedScale); at != places.end()) {
       of_weight.folded_scale = at->second;
     }
@@ -124,7 +141,6 @@ std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
       const auto zero = places.find(stem + "input_zero_point");
       if (zero != places.end()) of_weight.input_zero = zero->second;
     }
-    found[name] = std::move(of_weight);
   }
   for (const auto& [name, weight] : found) {
     const std::string stem = name.substr(0, name.rfind('.') + 1);
@@ -134,6 +150,15 @@ std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
     }
   }
   return found;
+}
+
+BitMask read_bitmask(const ArrayFile& file, const Int8Places& places) {
+  const int64_t values = file.arrays()[places.values].shape.numel();
+  try {
+    return bitmask_of(places.shape, file.read_integers(*places.bitmask), values);
+  } catch (const DataError& error) {
+    refuse_int8(file, places, error.what());
+  }
 }
 
 Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_turned) {

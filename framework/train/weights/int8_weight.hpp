@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/io/storage/array_file.hpp"
 
@@ -32,14 +33,26 @@ struct Int8Weight {
 /// Where the arrays of an int8 weight are in a file.
 struct Int8Places {
   std::string name;
+  Shape shape;
   size_t values = 0, scale = 0;
+  std::optional<size_t> bitmask{};  ///< of a weight whose values are those of a mask
   std::optional<size_t> input_scale{}, input_zero{}, folded_scale{};
 };
 
+/// Whether the array of I8 at `values` is a weight of this name: there is a NAME_scale.
+bool is_int8_weight(const ArrayFile& file, const std::map<std::string, size_t>& places,
+                    const std::string& name, size_t values);
+
 /// Finds arrays of I8 next to which there is a NAME_scale, and takes them and what belongs to them
 /// (`input_scale` and `input_zero_point` of the layer, NAME_folded_scale) out of `places`.
+/// `sparse`: the weights that have been found already, by a bitmask, which get what belongs to
+/// them, too.
 std::map<std::string, Int8Places> find_int8(const ArrayFile& file,
-                                            std::map<std::string, size_t>& places);
+                                            std::map<std::string, size_t>& places,
+                                            std::map<std::string, Int8Places> sparse = {});
+
+/// The mask of a weight that has a bitmask. *Errors:* DataError.
+BitMask read_bitmask(const ArrayFile& file, const Int8Places& places);
 
 /// The weight as it is in the file, with a scale for each row; `is_turned`: the file has it
 /// [inputs, outputs], and it is turned round. *Errors:* DataError for scales that are not one for

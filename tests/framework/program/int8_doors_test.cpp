@@ -215,6 +215,66 @@ TEST_F(Int8Doors, FindsTheMaskInTheZeros) {
   EXPECT_GT(values, 280u);
 }
 
+// The smallest file: bytes at the positions of the mask, with a batch_norm folded into some.
+TEST_F(Int8Doors, SparseFilesOfBytesComeBackWithTheSameOutputs) {
+  const std::string sparsity =
+      "sparsity: {algorithm: static, sparsity: 0.75, pattern: {type: block, rows: 1, cols: 4}, "
+      "param_filter: ";
+  for (const auto& [yaml, filter, weights] :
+       {std::tuple(kMlp, "fc2.weight", std::vector<std::string>{"fc2.weight"}),
+        std::tuple(kImages, "[first.weight, second.weight]",
+                   std::vector<std::string>{"first.weight", "second.weight"})}) {
+    std::filesystem::remove_all(run_dir());
+    std::filesystem::remove_all(run_dir("int8"));
+    std::filesystem::remove_all(run_dir("back"));
+    write_text(config(), yaml + sparsity + filter + "}\n");
+    quantize({"--set", std::string("quantize={param_filter: ") + filter + "}"});
+    const std::string path = folder_ / weights.front() + ".safetensors",
+                      dense = folder_ / weights.front() + ".dense.safetensors";
+    const Ended exported = export_to("safetensors", path, {"--sparse"});
+    ASSERT_EQ(exported.code, 0) << exported.err;
+    ASSERT_EQ(export_to("safetensors", dense).code, 0);
+    const SafetensorsFile file(path);
+    for (const std::string& weight : weights) {
+      EXPECT_EQ(file.tensor(weight + ".data").dtype, "I8") << weight;
+      EXPECT_EQ(4 * file.tensor(weight + ".data").bytes,
+                SafetensorsFile(dense).tensor(weight).bytes)
+          << weight;
+    }
+    write_text(config(), yaml);
+    const Ended imported = run_lacuna(
+        {"import", path, "--config", config(), "--out", run_dir("back"), "--find-pattern"});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_EQ(losses("back"), losses("int8"));
+    const StateDict there = find_checkpoint(run_dir("int8")).read().state.below("quantized");
+    const StateDict back = find_checkpoint(run_dir("back")).read().state.below("quantized");
+    for (const std::string& weight : weights) {
+      EXPECT_EQ(back.get<ByteArray>(weight + "/values"), there.get<ByteArray>(weight + "/values"));
+    }
+  }
+}
+
+TEST_F(Int8Doors, RefusesDamagedBitmasksOfBytes) {
+  write_text(config(), std::string(kMlp) +
+                           "sparsity: {algorithm: static, sparsity: 0.75, param_filter: "
+                           "fc2.weight}\n");
+  quantize();
+  const std::string path = folder_ / "sparse.safetensors";
+  ASSERT_EQ(export_to("safetensors", path, {"--sparse"}).code, 0);
+  const SafetensorsEntry bits = SafetensorsFile(path).tensor("fc2.weight.bitmask");
+  std::fstream stream(path, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(bits.begin);
+  stream.write("\xff\xff\xff\xff", 4);
+  stream.close();
+  write_text(config(), kMlp);
+  const Ended imported =
+      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  EXPECT_NE(imported.code, 0);
+  EXPECT_THAT(imported.err, HasSubstr("the int8 weight 'fc2.weight' in"));
+  EXPECT_THAT(imported.err, HasSubstr("320 values for"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir("back")));
+}
+
 TEST_F(Int8Doors, RefusesDamagedScales) {
   quantize();
   const std::string path = folder_ / "int8.safetensors";
