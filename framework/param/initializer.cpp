@@ -110,7 +110,10 @@ float Initializer::value(const CounterRng& rng, int64_t index, double gain) cons
 }
 
 void Initializer::fill(const CounterRng& rng, std::span<float> values) const {
-  if (kind == Kind::Constant) return std::ranges::fill(values, static_cast<float>(center));
+  if (kind == Kind::Constant) {
+    std::ranges::fill(values, static_cast<float>(center));
+    return;
+  }
   parallel_for(static_cast<int64_t>(values.size()), 1 << 14, [&](int64_t begin, int64_t end) {
     ValueWriter writer(*this, rng, values.data() + begin);
     for (int64_t i = begin; i < end; ++i) writer.add(i, 1.0);
@@ -119,7 +122,10 @@ void Initializer::fill(const CounterRng& rng, std::span<float> values) const {
 
 void Initializer::fill(const CounterRng& rng, const Positions& positions, std::span<float> values,
                        int64_t taps) const {
-  if (kind == Kind::Constant) return std::ranges::fill(values, static_cast<float>(center));
+  if (kind == Kind::Constant) {
+    std::ranges::fill(values, static_cast<float>(center));
+    return;
+  }
   const int64_t rows = positions.rows(), columns = positions.columns();
   std::vector<int64_t> outputs;  // per input
   if (fan == Fan::InAndOut) outputs = count_inputs(positions, taps);
