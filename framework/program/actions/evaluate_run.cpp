@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -184,8 +185,10 @@ Config compare_precisions(const Config& splits, Module& in_int8, Module& in_floa
   Config after = precision_result(splits, in_int8);
   Config before =
       precision_result(evaluate_splits(in_float32, loss, data, train.eval_batch_size), in_float32);
-  after.set("examples_per_second", measure_rate(in_int8, examples));
-  before.set("examples_per_second", measure_rate(in_float32, examples));
+  const std::vector<double> rates =
+      measure_rates(std::array<Module*, 2>{&in_int8, &in_float32}, examples);
+  after.set("examples_per_second", rates[0]);
+  before.set("examples_per_second", rates[1]);
   return Config::map({{"int8", after}, {"float32", before}});
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -53,32 +55,43 @@ void replace_model_state(StateDict& state, StateDict model) {
   state = std::move(kept);
 }
 
-double measure_rate(Module& model, const Dataset& data) {
+std::vector<double> measure_rates(std::span<Module* const> models, const Dataset& data) {
   using Clock = std::chrono::steady_clock;
-  constexpr double kSeconds = 0.3;
-  constexpr int kMostBatches = 200;  // of a small model; more of them tell nothing new
-  const int64_t most =
-      example_pieces(model, data.example_shape(), std::min<int64_t>(data.size(), 256)).examples;
+  constexpr double kSeconds = 0.3;   // for each model
+  constexpr int kMostBatches = 200;  // of small models; more of them tell nothing new
+  int64_t most = std::min<int64_t>(data.size(), 256);
+  for (Module* model : models) {
+    most = std::min(most, example_pieces(*model, data.example_shape(), most).examples);
+  }
   std::vector<int64_t> first(static_cast<size_t>(most));
   std::iota(first.begin(), first.end(), 0);
   const Batch batch = data.gather(first);
   const NoGrad no_grad;
-  run_model(model, batch).value();  // which finds memory and caches as it can
-  const auto begin = Clock::now();
-  double seconds = 0.0, examples = 0.0;
-  for (int done = 0; done < kMostBatches && seconds < kSeconds; ++done) {
-    run_model(model, batch).value();
-    examples += static_cast<double>(first.size());
-    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  // Before they are timed, models find memory and caches as they can.
+  for (Module* model : models) run_model(*model, batch).value();
+  std::vector<double> least(models.size(), std::numeric_limits<double>::infinity());
+  double all = 0.0;
+  for (int turn = 0; turn < kMostBatches && all < kSeconds * static_cast<double>(models.size());
+       ++turn) {
+    for (size_t m = 0; m < models.size(); ++m) {
+      const auto begin = Clock::now();
+      run_model(*models[m], batch).value();
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      least[m] = std::min(least[m], seconds);
+      all += seconds;
+    }
   }
-  return examples / seconds;
+  std::vector<double> rates;
+  for (const double seconds : least) rates.push_back(static_cast<double>(most) / seconds);
+  return rates;
 }
 
 Config measured_precision(Module& model, const LossFunction& loss, const DataSplits& data,
                           const TrainOptions& train) {
   Config result =
       precision_result(evaluate_splits(model, loss, data, train.eval_batch_size), model);
-  result.set("examples_per_second", measure_rate(model, *data.train));
+  result.set("examples_per_second",
+             measure_rates(std::array<Module*, 1>{&model}, *data.train).front());
   return result;
 }
 

@@ -28,9 +28,9 @@ void keep_model_state(StateDict& state);
 /// its averages.
 void replace_model_state(StateDict& state, StateDict model);
 
-/// Examples that a model takes in a second, in batches of up to 256 that are run as an evaluation
-/// runs them, for a third of a second or 200 batches.
-double measure_rate(Module& model, const Dataset& data);
+/// Examples that each model takes in a second, by its quickest batch of up to 256 that is run as an
+/// evaluation runs it. Models take turns, for a third of a second each or 200 batches.
+std::vector<double> measure_rates(std::span<Module* const> models, const Dataset& data);
 
 /// An evaluation of a model with `bytes` and `examples_per_second` (precision_result).
 Config measured_precision(Module& model, const LossFunction& loss, const DataSplits& data,
