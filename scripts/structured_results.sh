@@ -29,11 +29,7 @@ arguments() {
     semi-2:4-decay) echo "$semi_config --set 'sparsity={$semi: {$nm}, decay: 0.0002}'" ;;
     semi-2:4-exact) echo "$semi_config --set 'sparsity={$semi: {$nm, transposable: true}, every: 10}'" ;;
     rigl-4x4) echo "configs/mnist_mlp_block.yaml" ;;
-    *-1x4) echo "$(arguments "${1%-1x4}-1x1") --set 'sparsity.pattern={type: block, rows: 1, cols: 4}'" ;;
     rigl-1x1) echo "configs/mnist_mlp_rigl.yaml" ;;
-    rigl-80-1x1) echo "configs/mnist_mlp_rigl.yaml --set sparsity.sparsity=0.8" ;;
-    set-1x1) echo "configs/mnist_mlp_set.yaml" ;;
-    set-80-1x1) echo "configs/mnist_mlp_set.yaml --set sparsity.sparsity=0.8" ;;
     activation-2:4) echo "configs/mnist_mlp_dense.yaml --set 'sparsifiers=[{tensor: \"relu*.output\", sparsifier: {$nm}}]'" ;;
     share-0) echo "$semi_config --set 'sparsity={algorithm: dense, $hidden}'" ;;
     share-100) arguments semi-2:4 ;;
@@ -41,11 +37,10 @@ arguments() {
   esac
 }
 
-plain='static-2:4 static-2:4-random static-1:4 static-2:4-g4 set-2:4 rigl-2:4 gmp-2:4 semi-2:4 semi-2:4-decay activation-2:4 rigl-4x4'
-groups='rigl-80-1x4 rigl-80-1x1 rigl-1x4 rigl-1x1 set-80-1x4 set-80-1x1 set-1x4 set-1x1'
+plain='static-2:4 static-2:4-random static-1:4 static-2:4-g4 set-2:4 rigl-2:4 gmp-2:4 semi-2:4 semi-2:4-decay activation-2:4 rigl-4x4 rigl-1x1'
 transposable='static-2:4-exact semi-2:4-exact'
 shares='0 40 60 80 100'
-variants="$plain $groups $transposable $(for s in $shares; do echo "share-$s"; done)"
+variants="$plain $transposable $(for s in $shares; do echo "share-$s"; done)"
 commands() {
   for seed in $seeds; do
     for variant in $variants; do
@@ -83,19 +78,6 @@ $(row semi-2:4-decay "SemiSparse 2:4, SR-STE (decay 0.0002)")
 $(row activation-2:4 "dense weights, 2:4 activations after ReLU")
 $(row rigl-4x4 "RigL 90 %, blocks of 4×4 ([mnist_mlp_block](../../configs/mnist_mlp_block.yaml))")
 $(row rigl-1x1 "RigL 90 %, unstructured")
-
-### Groups of 1×4
-
-These are the groups of int8 kernels ([quantization](../guides/quantization.md)), next to weights without a pattern:
-
-| algorithm, sparsity | groups of 1×4 | unstructured |
-|---|---|---|
-$(for name in rigl set; do
-  for sparsity in 80 90; do
-    stem=$name$([ "$sparsity" = 90 ] || echo "-$sparsity")
-    echo "| $([ "$name" = rigl ] && echo RigL || echo SET) $sparsity % | $(accuracy "$results/structured-$stem-1x4-")| $(accuracy "$results/structured-$stem-1x1-")|"
-  done
-done)
 
 ### Transposable 2:4
 
