@@ -133,6 +133,7 @@ std::string uncompiled_instruction_set() {
 
 std::string uncompiled_instruction_set(int64_t supported, int64_t compiled) {
   for (const Level& level : levels()) {
+    if (level.multiplies_bytes) continue;  // which the targets do not tell from the level below
     const int64_t runnable = supported & level.targets;
     if (runnable != 0) return (runnable & compiled) == 0 ? level.name : "";
   }

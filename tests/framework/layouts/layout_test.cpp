@@ -146,7 +146,7 @@ TEST(PatternTest, ItsIndexIsOfTheTypeThatItsLayoutMakes) {
   const PatternPtr pattern = Pattern::make(csr_layout(), Shape{2, 3}, Positions(Shape{2, 3}));
   EXPECT_EQ(&pattern->index_as<PatternIndex>(), pattern->index());
   expect_throws<StateError>([&] { pattern->index_as<OfAnotherLayout>(); },
-                            "[2, 3] in layout 'csr' has the wrong type");
+                            "[2, 3] in layout 'csr' has a different type than requested");
   expect_throws<StateError>(
       [] {
         Pattern::dense(Shape{2, 3})->index_as<OfAnotherLayout>();

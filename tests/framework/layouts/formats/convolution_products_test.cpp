@@ -336,7 +336,7 @@ TEST(CsrOfConvolutions, ALinearProductIsRefused) {
         csr_layout().forward({.pattern = *pattern, .values = values.storage()},
                              Tensor::zeros({2, 27}), Tensor());
       },
-      "[4, 3, 3, 3] in layout 'csr' has the wrong type");
+      "[4, 3, 3, 3] in layout 'csr' has a different type than requested");
 }
 
 }  // namespace
