@@ -159,7 +159,7 @@ TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {
   const ModelUnits undeclared = units_of("[{type: tiled_linear, name: out, out_features: 6}]", {4});
   expect_throws<ConfigError>(
       [&] { removal_order(undeclared, {}, std::vector<double>(scores.size()), {}); },
-      "layer 'out' (tiled_linear) does not declare its units");
+      "layer 'out' (tiled_linear) divides its outputs into tiles of equal sizes");
 }
 
 TEST(CountWithin, IsTheFirstThatMeetsTheTarget) {
