@@ -174,7 +174,7 @@ class Builder {
                                     feed.shape.to_string(), describe(error)));
     } catch (const ConfigError& error) {
       const std::string message = error.what();
-      if (message.find(" in shape " + feed.shape.to_string()) == std::string::npos) throw;
+      if (message.find("shape " + feed.shape.to_string()) == std::string::npos) throw;
       throw MisfitError(fmt::format("{}; {} gives that shape to layer '{}' ({})", message,
                                     feed.source, layer.path, layer.type));
     }
