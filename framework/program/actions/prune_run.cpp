@@ -68,7 +68,7 @@ std::unique_ptr<Experiment> build(const Config& config, const Config& given,
   } catch (const CheckpointError& error) {
     const std::string_view problem = error.what();
     const Config model = given.get("model");
-    if (model.is_null() || problem.find("of another model") == std::string_view::npos) throw;
+    if (model.is_null() || problem.find("to a different model") == std::string_view::npos) throw;
     throw CheckpointError(fmt::format("{}; the model is that of {}", problem, model.where()));
   }
 }

@@ -93,7 +93,7 @@ std::string with_advice(const std::string& problem, const std::string& path) {
                          "state.item().items())}})",
                          path, without_ending(path));
   }
-  if (problem.find("a file of PyTorch's") == std::string::npos) return problem;
+  if (problem.find("this is a PyTorch file") == std::string::npos) return problem;
   return problem + ", which is never read. " + conversion(path);
 }
 
