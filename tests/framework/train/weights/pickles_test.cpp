@@ -53,6 +53,20 @@ TEST_F(Pickles, AreToldByTheirFirstBytes) {
   }
 }
 
+// What the reader of arrays found is told with what to do about it.
+TEST_F(Pickles, InArraysAreExplained) {
+  const std::string named = folder_.write(
+      "net.npz", zip_bytes({{.name = "net/data.pkl", .bytes = "\x80\x02 and so on"}}));
+  expect_throws<CheckpointError>([&] { load_weights(named, model_); },
+                                 "which is never read. Convert it once");
+  std::string header = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }";
+  header.resize(117, ' ');
+  const std::string objects =
+      folder_.write("net.npy", std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n");
+  expect_throws<CheckpointError>([&] { load_weights(objects, model_); },
+                                 "Save plain arrays instead");
+}
+
 // Its header has 640 bytes, which is 0x80 and a 2 at the beginning.
 TEST_F(Pickles, ASizeThatBeginsAsOneIsNone) {
   std::string header = R"({"fc.bias": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})";
