@@ -58,7 +58,7 @@ TEST_F(LargeTexts, ATextOfCharactersTakesFewBytesOfEach) {
   EXPECT_EQ(less.code, 1);
   EXPECT_THAT(
       less.err,
-      testing::HasSubstr("play.txt: its 50331666 tokens need 101 MB, and the free memory holds "));
+      testing::HasSubstr("play.txt: its 50331666 tokens need 101 MB, but the free memory holds "));
 }
 #endif
 
