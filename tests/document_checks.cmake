@@ -12,7 +12,7 @@ if(LACUNA_PYTHON_PROGRAM)
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/quickstart_lines_test.py $<TARGET_FILE:lacuna_program>
     ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/quickstart_check)
   set_tests_properties(docs.shell_blocks_run docs.readme_shows_what_the_quickstart_prints PROPERTIES
-    TIMEOUT 300 COST 50 ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
+    TIMEOUT 600 COST 50 ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
   add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/scaling_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.scaling_is_computed PROPERTIES TIMEOUT 60)

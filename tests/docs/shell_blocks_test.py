@@ -15,7 +15,7 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import shell_blocks
 
@@ -89,7 +89,7 @@ class Place:
 
     def __init__(self, lacuna, source, folder):
         shutil.rmtree(folder, ignore_errors=True)
-        self.source, self.folder, self.begin, self.names = source, folder, os.path.join(folder, "begin"), 0
+        self.source, self.folder, self.begin = source, folder, os.path.join(folder, "begin")
         self.sweeps = shell_blocks.commands_of_sweeps(source)
         os.makedirs(os.path.join(folder, "bin"))
         os.symlink(lacuna, os.path.join(folder, "bin", "lacuna"))
@@ -105,10 +105,10 @@ class Place:
         make_data(self.begin)
         for name, text in FILES.items():
             write(os.path.join(self.begin, name), text)
-        self.ready_runs = set()
         shutil.copy(os.path.join(source, "tests/golden/models/resnet20_cifar10.safetensors"),
                     os.path.join(self.begin, "resnet20.safetensors"))
-        self.run_of("gpt")
+        for name, command in RUNS.items():
+            self.run(self.begin, f"{command} --quiet --run-dir runs/{name}")
         self.run(self.begin, "lacuna export runs/gpt --format hf --out tuned_folder\n"
                              "lacuna export runs/gpt --format safetensors --out weights.safetensors")
 
@@ -117,18 +117,6 @@ class Place:
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=200)
         assert ended.returncode == 0, f"{script}\nended with {ended.returncode}:\n{ended.stdout}"
         return ended.stdout
-
-    def run_of(self, name):
-        """Folder of a run of RUNS, which is trained when it is first asked for."""
-        made = os.path.join(self.begin, "runs", name)
-        if name not in self.ready_runs:
-            self.run(self.begin, f"{RUNS[name]} --quiet --run-dir runs/{name}")
-            self.ready_runs.add(name)
-        return made
-
-    def new_path(self):
-        self.names += 1
-        return f"new/{self.names}"
 
 
 class Document:
@@ -139,10 +127,11 @@ class Document:
         self.blocks = shell_blocks.blocks_of(os.path.join(place.source, path))
         self.files = shell_blocks.named_files(self.blocks)
         self.folder = os.path.join(place.folder, re.sub(r"\W", "_", path[:-len(".md")]))
-        self.newest = None  # the folder that the last placeholder after --run-dir stands for
+        self.new_paths = 0
         self.ran, self.left_out, self.printed = [], [], ""
 
     def run(self):
+        """Returns an error, or None."""
         for block in self.blocks:
             if block.language != "sh":
                 continue
@@ -155,7 +144,8 @@ class Document:
                 script = self.script_of(block)
                 self.printed += self.place.run(self.folder, script)
             except AssertionError as error:
-                raise AssertionError(f"{self.path}:{block.line}: {error}") from None
+                return f"{self.path}:{block.line}: {error}"
+        return None
 
     def script_of(self, block):
         script, written = [], set()
@@ -183,9 +173,8 @@ class Document:
         fillings = {**FILLED_IN, "CONFIG": CONFIG.get(command, "configs/quickstart.yaml")}
 
         def path_to_write(match):
-            if "--resume" not in line:
-                self.newest = self.place.new_path()
-            return f"{match[1]} {self.newest}"
+            self.new_paths += "--resume" not in line  # what is resumed was written by the line before
+            return f"{match[1]} new/{self.new_paths}"
 
         line = re.sub(r"(--run-dir|--out) ([A-Z]+)\b(?![.\w])", path_to_write, line)
         return re.sub(r"(?<![\w'\"-])([A-Z][A-Z0-9_]*)\b(?![\w:=.])",
@@ -201,7 +190,7 @@ class Document:
                 continue
             if word.startswith("runs/"):
                 assert word[5:] in RUNS, f"no command before makes {word}, nor is it in RUNS of this test"
-                shutil.copytree(self.place.run_of(word[5:]), target)
+                shutil.copytree(os.path.join(self.place.begin, word), target)
             elif re.fullmatch(r"\w+\.yaml", word):
                 assert word in self.files, f"no paragraph before a block of YAML says that it is {word}"
                 write(target, self.text_of(word, words))
@@ -229,16 +218,13 @@ def check_tour(tour):
 def main():
     lacuna, source, folder = (os.path.abspath(path) for path in sys.argv[1:])
     place = Place(lacuna, source, folder)
-    documents, wrong = {}, []
-    for path in shell_blocks.documents(source):
-        documents[path] = document = Document(place, path)
-        begin = time.monotonic()
-        try:
-            document.run()
-        except AssertionError as error:
-            wrong.append(str(error))
+    documents = {path: Document(place, path) for path in shell_blocks.documents(source)}
+    # Most of the time passes in starting and ending programs, so two documents at a time.
+    with ThreadPoolExecutor(2) as pool:
+        wrong = [error for error in pool.map(Document.run, documents.values()) if error]
+    for path, document in documents.items():
         if document.ran or document.left_out:
-            print(f"{path}: {len(document.ran)} lines run in {time.monotonic() - begin:.1f} s")
+            print(f"{path}: {len(document.ran)} lines run")
         for line, text, reason in document.left_out:
             print(f"  not run: {text} (line {line}): {reason}")
     assert not wrong, "\n\n".join(wrong)
