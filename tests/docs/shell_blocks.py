@@ -20,6 +20,7 @@ OF_A_SWEEP = "stands at the head of a configuration in configs/sweeps as well, o
 LIMITS = [
     (r"--seeds \d+", "--seeds 1"),
     (r"--random \d+", "--random 2"),
+    (r"(--over \S+=[^\s,]+,[^\s,]+),\S+", r"\1"),
     (r"train\.seconds=\d+", "train.seconds=1"),
     (r"train\.steps=\d+", "train.steps=20"),
     (r"tokens: \d+", "tokens: 20"),
