@@ -1,15 +1,18 @@
-# What documents show in addition to YAML and C++: commands, compared with --help, the tour and Python, which
-# are run, and the tables of a model, which are computed again.
+# Parts of documents other than YAML and C++: commands, which are compared with --help, shell blocks and Python, which
+# are run, the quickstart's output, which is compared, and the tables of a model, which are computed again.
 if(LACUNA_PYTHON_PROGRAM)
   add_test(NAME docs.commands_are_understood COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/commands_test.py $<TARGET_FILE:lacuna_program>
     ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.commands_are_understood PROPERTIES TIMEOUT 120)
-  add_test(NAME docs.tour_runs COMMAND ${LACUNA_PYTHON_PROGRAM}
-    ${CMAKE_CURRENT_SOURCE_DIR}/docs/tour_test.py $<TARGET_FILE:lacuna_program>
-    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/tour_check)
-  set_tests_properties(docs.tour_runs PROPERTIES TIMEOUT 300
-    ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
+  add_test(NAME docs.shell_blocks_run COMMAND ${LACUNA_PYTHON_PROGRAM} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/shell_blocks_test.py $<TARGET_FILE:lacuna_program>
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/shell_blocks_check)
+  add_test(NAME docs.readme_shows_what_the_quickstart_prints COMMAND ${LACUNA_PYTHON_PROGRAM} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/quickstart_lines_test.py $<TARGET_FILE:lacuna_program>
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/quickstart_check)
+  set_tests_properties(docs.shell_blocks_run docs.readme_shows_what_the_quickstart_prints PROPERTIES
+    TIMEOUT 600 COST 50 ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
   add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/scaling_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.scaling_is_computed PROPERTIES TIMEOUT 60)

@@ -146,17 +146,29 @@ class Sounds(unittest.TestCase):
             for kind, slope in (("rising", 900.0), ("falling", -900.0), ("steady", 0.0)):
                 for i in range(count):
                     self.write_tone(f"{place}/sounds/{split}/{kind}/{i}.wav", slope, rng)
-        subprocess.run([sys.executable, "spectrograms.py", "sounds", "images"], cwd=place, check=True)
+        shutil.move(f"{place}/sounds/new", f"{place}/new")
+        before, after = blocks("sounds", "sh")
+        self.shell(before, place)
         with Image.open(f"{place}/images/train/steady/0.png") as image:
             self.assertEqual((image.size, image.mode), ((61, 64), "L"))
-        shutil.move(f"{place}/images/new", f"{place}/new_images")
         lacuna("train", "sounds.yaml", "--run-dir", "runs/sounds", "--quiet", place=place)
         with open(f"{place}/runs/sounds/summary.json", encoding="utf-8") as file:
             accuracy = float(re.search(r'"test_accuracy": ([0-9.e-]+)', file.read())[1])
         self.assertGreater(accuracy, 0.9)
-        lacuna("predict", "runs/sounds", "new_images", "--out", "sounds.csv", place=place)
+        self.shell(after, place)
         with open(f"{place}/sounds.csv", encoding="utf-8") as file:
             self.assertEqual(len(list(csv.DictReader(file))), 6)
+
+    @staticmethod
+    def shell(block, place):
+        """Runs a block of the guide with this interpreter and this program."""
+        os.makedirs(f"{place}/bin", exist_ok=True)
+        for name, target in (("python3", sys.executable), ("lacuna", LACUNA)):
+            with open(f"{place}/bin/{name}", "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\nexec "{target}" "$@"\n')
+            os.chmod(f"{place}/bin/{name}", 0o755)
+        environment = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}"}
+        subprocess.run(["bash", "-e", "-c", block], cwd=place, env=environment, check=True)
 
     @staticmethod
     def write_tone(path, slope, rng):

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 
 #include "docs/documents.h"
 #include "lacuna/framework/config/config.h"
@@ -62,6 +64,16 @@ std::vector<std::string> shipped_configs() {
   }
   std::ranges::sort(names);
   return names;
+}
+
+TEST(ShippedConfigs, SayWhatToExpectInEveryFolder) {
+  for (const auto& entry : fs::recursive_directory_iterator(documents::source_path("configs"))) {
+    if (entry.path().extension() != ".yaml") continue;
+    std::ifstream in(entry.path());
+    std::string header, line;
+    while (std::getline(in, line) && line.starts_with("#")) header += line + "\n";
+    EXPECT_THAT(header, ::testing::ContainsRegex("[#.] Expect ")) << entry.path();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, ShippedConfig, ::testing::ValuesIn(shipped_configs()),
