@@ -147,7 +147,7 @@ TEST_F(SweepTest, RefusesRunsOfOtherSettingsInOneFolder) {
     EXPECT_EQ(ended.out, "");
   };
   refused({"--over", "optimizer.lr=0.01,0.1", "--set", "train.epochs=2"},
-          "sweep.yaml): train.epochs was 1, and is 2; give these, or another --run-dir");
+          "sweep.yaml): train.epochs was 1, and is now 2; give these, or another --run-dir");
   refused({"--over", "optimizer.lr=0.01", "--set", "optimizer.lr=0.5"},
           "--set optimizer.lr=0.5: --over already varies optimizer.lr");
   refused({"--over", "run_dir=a,b"}, "--over run_dir: the runs' folders are in --run-dir");

@@ -73,7 +73,7 @@ TEST_P(ArithmeticRevision, OfACheckpointIsPrintedByInspect) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ArithmeticRevision,
-    testing::Values(Saved{"none", std::nullopt, "the checkpoint has no arithmetic revision, and "},
+    testing::Values(Saved{"none", std::nullopt, "the checkpoint has no arithmetic revision, but "},
                     Saved{"older", kArithmeticRevision - 1, "the checkpoint has arithmetic "},
                     Saved{"equal", kArithmeticRevision, ""},
                     Saved{"newer", kArithmeticRevision + 1, "the checkpoint has arithmetic "}),

@@ -35,7 +35,8 @@ TEST_F(OptimizerChanges, ChangesTheOptimizerWhereThatIsAskedFor) {
              "half_period: 18}",
              "--set", "optimizer.clip_norm=2", "--set", "optimizer.weight_decay=1e-3"});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  const std::string line = "changed at step 4: optimizer.clip_norm was nothing, and is 2 (changes";
+  const std::string line =
+      "changed at step 4: optimizer.clip_norm was nothing, and is now 2 (changes";
   EXPECT_THAT(ended.err, HasSubstr(line));
   EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr(line));
   EXPECT_THAT(

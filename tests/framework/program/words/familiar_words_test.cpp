@@ -82,7 +82,7 @@ TEST_F(FamiliarWords, OfTraining) {
        {"train.save_total_limit=3", "here it is 'train.checkpoint.keep_last'"},
        {"train.fp16=true", "leave it out: lacuna computes with 32-bit floats"},
        {"epochs=3", "unknown section 'epochs'; here it is 'train.epochs'"},
-       {"lr_scheduler=cosine", "unknown section 'lr_scheduler'; here it is 'optimizer.lr'. A "},
+       {"lr_scheduler=cosine", "unknown section 'lr_scheduler'; here it is 'optimizer.lr'. lr "},
        {"criterion=mse", "unknown section 'criterion'; did you mean 'loss'?"},
        {"output_dir=x", "unknown section 'output_dir'; did you mean 'run_dir'?"},
        {"metrics=[accuracy]", "unknown section 'metrics'; leave it out: evaluations report"},
