@@ -82,6 +82,9 @@ const std::vector<Variant>& variants() {
       {"StructuredBySaliency",
        {"sparsity={algorithm: structured, criterion: saliency, sparsity: 0.6, "
         "update: {freq: 5}, layout: csr}"}},
+      {"StructuredByError",
+       {"sparsity={algorithm: structured, criterion: error, sparsity: 0.6, update: {freq: 4}, "
+        "calibration: 40, layout: csr}"}},
       {"AcDc", {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}},
       {"Group",
        {"sparsity=[{algorithm: snip, sparsity: 0.8, param_filter: fc1.weight}, "
