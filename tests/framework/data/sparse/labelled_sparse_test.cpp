@@ -122,7 +122,10 @@ TEST(LabelledSparse, TheFirstBatchTellsWhatExamplesComeWith) {
   EXPECT_TRUE(gives_tensor(*subset(data, {1}), kLabelLists));
   EXPECT_FALSE(gives_tensor(*subset(data, {}), kLabelLists));
   EXPECT_FALSE(gives_tensor(*data, "other"));
-  const ArrayDataset dense({.example_shape = Shape{1}, .inputs = std::vector<float>{1, 2}});
+  const ArrayDataset dense({.example_shape = Shape{1},
+                            .inputs = std::vector<float>{1, 2},
+                            .labels = {0, 1},
+                            .num_classes = 2});
   EXPECT_FALSE(gives_tensor(dense, kFeatureIds));
 }
 

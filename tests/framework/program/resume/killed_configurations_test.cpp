@@ -48,6 +48,9 @@ const std::vector<Variant>& variants() {
       {"BalancedWeights", {"loss={class_weights: balanced}"}},
       {"RigL",
        {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}"}},
+      {"SRigL",
+       {"sparsity={algorithm: srigl, sparsity: 0.9, min_salient: 0.9, update: {freq: 3}, layout: "
+        "csr}"}},
       {"Set", {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}"}},
       {"Gmp",
        {"sparsity={algorithm: gmp, update: {freq: 2}, "
