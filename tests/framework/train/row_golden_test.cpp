@@ -11,7 +11,7 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/config/sparse_examples.h"
-#include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/param/row_gradient.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.hpp"
