@@ -183,7 +183,7 @@ model:
 optimizer: {type: adam, lr: 0.01}
 train: {steps: 20, batch_size: 20, threads: 1}
 )");
-  const std::string keys = "to: {flops: 0.6}, calibration: 120, round_to: 1";
+  const std::string keys = "to: {flops: 0.6}, shares: uniform, calibration: 120, round_to: 1";
   ASSERT_EQ(train({}, "dense").code, 0);
   const Ended shrunk =
       run_lacuna({"shrink", run_dir("dense"), "--run-dir", run_dir("small"), "--set",
