@@ -208,7 +208,9 @@ void set_algorithm_lookup(std::function<std::string(const std::string& name)> lo
 void register_algorithms(AlgorithmRegistry& r) {
   const auto add = [&](const char* name, const char* help, MakeAlgorithm make, const char* when,
                        bool calibrates = false) {
-    r.add(name, help, AlgorithmType{std::move(make), when, calibrates});
+    AlgorithmType type{std::move(make), when};
+    if (calibrates) type.calibrates = [](const Config&) { return true; };
+    r.add(name, help, std::move(type));
   };
   add("static", "one mask, made by init_method, for the whole run", make_static,
       "for the fastest training, and as the baseline of the others");

@@ -18,8 +18,9 @@ struct AlgorithmType {
   std::function<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)> make;
   /// Continues the words "use it …" in `lacuna list algorithms`: "to prune a trained model".
   std::string when = "";
-  /// Whether it reads `calibration` (CalibrationOptions): a run records its calibration examples.
-  bool calibrates = false;
+  /// Whether an entry reads `calibration` (CalibrationOptions): a run then records its calibration
+  /// examples. Null: no entry does.
+  std::function<bool(const Config& entry)> calibrates = nullptr;
 };
 
 using AlgorithmRegistry = Registry<AlgorithmType>;

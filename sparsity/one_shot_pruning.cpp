@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/calibration/calibration_run.hpp"
 #include "lacuna/sparsity/calibration/prune_layer.hpp"
 #include "lacuna/sparsity/options/group_count.hpp"
 
@@ -111,15 +112,7 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
 }
 
 void OneShotPruning::calibrate_on(const CalibrationData& data) {
-  CalibrationOptions wanted = calibration_;
-  if (wanted.examples.value_or(1) > data.examples) {
-    throw ConfigError(fmt::format(
-        "{}: calibration.examples is {}, and the training data has {}; give at most that many",
-        type(), wanted.examples.value_or(1), data.examples));
-  }
-  wanted.examples =
-      wanted.examples.value_or(std::min(data.examples, CalibrationOptions::kDefaultExamples));
-  run_ = [run = data.run, wanted](Module& model) { run(model, wanted); };
+  run_ = calibration_run(data, calibration_, type());
 }
 
 void OneShotPruning::adopt(Module& module, std::vector<ParameterPtr> parameters,

@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/shrink/unit_choice.hpp"
 #include "lacuna/framework/shrink/unit_scores.hpp"
+#include "lacuna/sparsity/calibration/calibration_run.hpp"
 
 namespace lacuna {
 namespace {
@@ -171,12 +172,18 @@ void Structured::fix_unmasked_units() {
   }
 }
 
+void Structured::calibrate_on(const CalibrationData& data) {
+  if (units_of_.method != ShrinkMethod::Error) return;
+  run_ = calibration_run(data, units_of_.calibration, type());
+}
+
 void Structured::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) {
-  if (!units_) {
+  if (!units_ || (units_of_.method == ShrinkMethod::Error && !run_)) {
     throw StateError(
         "structured masks the units of a run's model; it works only in a configuration, with "
         "train");
   }
+  module_ = &module;
   const std::vector<int32_t> removable = removable_units(*units_, units_of_);
   const std::set<int32_t> may_go(removable.begin(), removable.end());
   std::vector<ParameterPtr> own;
@@ -259,15 +266,18 @@ void Structured::before_step(Optimizer&, StepScopes&) {
   }
 }
 
+std::vector<double> Structured::current_scores() const {
+  if (uses_gradients()) return {changes_.begin(), changes_.end()};
+  if (units_of_.method == ShrinkMethod::Error) return error_scores(*module_, *units_, run_);
+  return magnitude_scores(*units_);
+}
+
 void Structured::update(Optimizer&) {
   count_step();
   if (!update_schedule().is_update(step())) return;
   refresh_targets();
-  const std::vector<double> scores = uses_gradients()
-                                         ? std::vector<double>(changes_.begin(), changes_.end())
-                                         : magnitude_scores(*units_);
   const double removed = options().sparsity.sparsity_at(step(), updates(), Shape{1});
-  next_ = choose(present_units(), scores, removed);
+  next_ = choose(present_units(), current_scores(), removed);
   for (SparseWeight& weight : weights()) {
     const MaskSet mask = weight.mask();
     const MaskSet next = update_mask(weight, mask, static_cast<float>(removed));

@@ -20,16 +20,18 @@ namespace lacuna {
 /// reaches the outputs, and `lacuna shrink --method dead` removes it without changing them.
 ///
 /// Scores are those of `lacuna shrink`: by magnitude of the weights as they are; by saliency, (Σ w
-/// · ∂loss/∂w)² summed over the steps since the last update; dead units are those whose sum is 0,
-/// so that in none of these steps did anything depend on them. Counts of units are rounded as by
+/// · ∂loss/∂w)² summed over the steps since the last update; by the error of the outputs of layers
+/// on calibration examples, with the weights as they are; dead units are those whose saliency is
+/// 0, so that in none of these steps did anything depend on them. Counts of units are rounded as by
 /// `lacuna shrink`; `auto` chooses the multiples from the last value of the schedule, if that is a
-/// number, so they are the same at all updates. *Cost:* by magnitude nothing but at
-/// updates; else O(elements of all weights) a step, until updates stop.
+/// number, so they are the same at all updates. *Cost:* by magnitude and error nothing
+/// but at updates, which cost that of the scores; else O(elements of all weights) a step, until
+/// updates stop.
 class Structured final : public DynamicSparsityAlgorithm, public ExampleUser {
  public:
   struct Options {
     DynamicOptions common = {};
-    /// Method Magnitude, Saliency or Dead; `to` and the calibration are not used.
+    /// `to` and `least_squares` are not used, and the calibration only by Error.
     ShrinkOptions units = {};
     /// What the sparsity is a part of: a budget, or the number of units.
     std::optional<ShrinkBudget> budget = {};
@@ -37,16 +39,20 @@ class Structured final : public DynamicSparsityAlgorithm, public ExampleUser {
   explicit Structured(Options options);
   /// From an entry's keys. *Errors:* ConfigError.
   static std::unique_ptr<SparsityAlgorithm> from_config(const Config& entry, uint64_t seed);
+  /// Whether such an entry reads `calibration`: its criterion is `error`.
+  static bool calibrates(const Config& entry);
 
   /// Whether a parameter's rows and columns can be masked, so that they cost nothing.
   static bool can_mask(const Parameter& parameter);
 
   std::string_view type() const override { return "structured"; }
   FirstMasks first_masks() const override { return FirstMasks::Own; }
+  /// Required by Error before `adopt`; the others use no examples.
+  void calibrate_on(const CalibrationData& data) override;
   void use_model(const Module& model, const Shape& example,
                  std::span<const ModuleRow> rows) override;
-  /// *Errors:* StateError before `use_model`; ConfigError when another algorithm has a weight that
-  /// takes one of the units.
+  /// *Errors:* StateError before `use_model` and `calibrate_on`; ConfigError when another algorithm
+  /// has a weight that takes one of the units.
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
   void update(Optimizer& optimizer) override;
   /// Counts of uniform shares; of global ones, what they would be if the shares were uniform.
@@ -60,7 +66,10 @@ class Structured final : public DynamicSparsityAlgorithm, public ExampleUser {
   void before_step(Optimizer& optimizer, StepScopes& scopes) override;
 
  private:
-  bool uses_gradients() const { return units_of_.method != ShrinkMethod::Magnitude; }
+  bool uses_gradients() const {
+    return units_of_.method == ShrinkMethod::Saliency || units_of_.method == ShrinkMethod::Dead;
+  }
+  std::vector<double> current_scores() const;
   void fix_unmasked_units();
   void choose_rounding();
   BudgetSearch search_to(double removed) const;
@@ -75,6 +84,8 @@ class Structured final : public DynamicSparsityAlgorithm, public ExampleUser {
   std::optional<ShrinkBudget> budget_;
   std::optional<int64_t> stop_;  // of updates
   const Module* model_ = nullptr;
+  Module* module_ = nullptr;  // the model, to run it on calibration examples
+  CalibrationRun run_;
   std::vector<ModuleRow> rows_;
   std::optional<ModelUnits> units_;
   Rounding rounding_;

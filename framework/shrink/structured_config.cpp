@@ -1,11 +1,14 @@
 // Structured, from a configuration.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/shrink/structured.hpp"
 #include "lacuna/sparsity/options/layout_option.h"
@@ -57,13 +60,18 @@ void read_to(const Config& entry, Structured::Options& options) {
 
 ShrinkMethod read_criterion(const Config& entry) {
   const auto name = entry.get<std::string>("criterion", "magnitude");
-  if (name == "magnitude") return ShrinkMethod::Magnitude;
-  if (name == "saliency") return ShrinkMethod::Saliency;
-  if (name == "dead") return ShrinkMethod::Dead;
-  entry.at("criterion").fail("magnitude, saliency or dead");
+  const std::vector<std::string>& methods = shrink_methods();
+  const auto found = std::ranges::find(methods, name);
+  if (found == methods.end()) entry.at("criterion").fail(join(methods, ", "));
+  return static_cast<ShrinkMethod>(found - methods.begin());
 }
 
 }  // namespace
+
+bool Structured::calibrates(const Config& entry) {
+  const Config criterion = entry.peek("criterion");
+  return criterion.is_scalar() && criterion.text() == to_string(ShrinkMethod::Error);
+}
 
 std::unique_ptr<SparsityAlgorithm> Structured::from_config(const Config& entry, uint64_t seed) {
   refuse_other_keys(entry);
@@ -75,6 +83,11 @@ std::unique_ptr<SparsityAlgorithm> Structured::from_config(const Config& entry, 
       [](const std::string&, const Parameter& parameter) { return can_mask(parameter); });
   options.units.method = read_criterion(entry);
   read_unit_choice(entry, options.units);
+  if (options.units.method == ShrinkMethod::Error) {
+    options.units.calibration = CalibrationOptions::from_config(entry.get("calibration"));
+  } else if (entry.has("calibration")) {
+    entry.get("calibration").error("only criterion error uses calibration examples; leave it out");
+  }
   if (options.units.method == ShrinkMethod::Dead) {
     for (const char* key : {"sparsity", "to", "round_to"}) {
       if (!entry.has(key)) continue;

@@ -16,9 +16,9 @@ void register_builtins() {
     register_algorithms(algorithm_registry());
     algorithm_registry().add(
         "structured", "masks whole neurons, channels and heads step by step",
-        AlgorithmType{
-            .make = &Structured::from_config,
-            .when = "for a smaller dense network: `lacuna shrink` removes what it masked"});
+        AlgorithmType{.make = &Structured::from_config,
+                      .when = "for a smaller dense network: `lacuna shrink` removes what it masked",
+                      .calibrates = &Structured::calibrates});
     register_sparsifiers(sparsifier_registry());
     register_datasets(dataset_registry());
     return true;

@@ -48,7 +48,9 @@ bool calibrates(const Config& entry) {
   if (!named.is_scalar()) return false;
   const auto& algorithms = algorithm_registry().entries();
   const auto found = algorithms.find(to_lower(named.text()));
-  return found != algorithms.end() && found->second.make.calibrates;
+  if (found == algorithms.end()) return false;
+  const AlgorithmType& algorithm = found->second.make;
+  return algorithm.calibrates && algorithm.calibrates(entry);
 }
 
 }  // namespace

@@ -8,12 +8,6 @@
 
 namespace lacuna {
 
-bool gives_label_lists(const Dataset& data) {
-  const int64_t first = 0;
-  return data.size() > 0 && data.vocabulary_size() == 0 &&
-         data.gather({&first, 1}).named.contains(kLabelLists);
-}
-
 // Labels stand before the padding.
 int64_t count_labelled(const Batch& batch) {
   const IndexTensor& lists = batch.named.at(kLabelLists);

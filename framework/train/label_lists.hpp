@@ -12,8 +12,6 @@
 
 namespace lacuna {
 
-/// Whether the dataset's batches have label lists (config/sparse_examples.h).
-bool gives_label_lists(const Dataset& data);
 /// Examples of a batch with label lists that have a label.
 int64_t count_labelled(const Batch& batch);
 

@@ -14,6 +14,7 @@
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/config/sparse_examples.h"
+#include "lacuna/framework/data/first_batch.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/train/class_balance.hpp"
 #include "lacuna/framework/train/label_lists.hpp"
@@ -88,7 +89,7 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
   }
   loss.choose_outputs(config, data);
   loss.output_shape_ = Shape{loss.outputs_};
-  if (loss.is_classification() && gives_label_lists(data)) {
+  if (loss.is_classification() && gives_tensor(data, kLabelLists)) {
     loss.take_label_lists(config, name);
     return loss;
   }

@@ -11,6 +11,7 @@
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/first_batch.hpp"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/token_mixer.h"
 
@@ -99,9 +100,7 @@ void require_output_fits(const Sequential& model, const ModelLayers& layers, con
 }
 
 void require_sparse_inputs_fit(Sequential& model, const ModelLayers& layers, const Dataset& data) {
-  const int64_t first = 0;
-  const bool is_sparse = data.size() > 0 && data.vocabulary_size() == 0 &&
-                         data.gather({&first, 1}).named.contains(kFeatureIds);
+  const bool is_sparse = gives_tensor(data, kFeatureIds);
   int64_t readers = 0;
   for (const Module* module : model.modules()) {
     const auto* user = dynamic_cast<const NamedInputUser*>(module);

@@ -247,6 +247,12 @@ INSTANTIATE_TEST_SUITE_P(
                  "sparsity: {algorithm: structured, criterion: saliency, update: {freq: 2}, "
                  "sparsity: {type: polynomial, init: 0.0, final: 0.6, start: 0, end: 8}}\n",
              9},
+        Case{"mlp_structured_by_error",
+             kMlp + kMlpRun +
+                 "sparsity: {algorithm: structured, criterion: error, calibration: 50, update: "
+                 "{freq: 2}, sparsity: {type: polynomial, init: 0.0, final: 0.6, start: 0, end: "
+                 "8}}\n",
+             9},
         Case{"mlp_2_4", mlp("algorithm: static, pattern: {type: nm, n: 2, m: 4}"), 9},
         Case{"mlp_semi_sparse", mlp("algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}"), 9},
         Case{"mlp_block",

@@ -33,6 +33,23 @@ class Shrink : public RunFixture {
   StateDict state(const std::string& name) const {
     return find_checkpoint(run_dir(name)).read().state;
   }
+  // Two smaller runs of one, of which "cut" loses its last checkpoint and continues.
+  void expect_resumed(const std::string& from, const std::vector<std::string>& more) const {
+    const auto resume = [&](const std::string& name) {
+      const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir(name)});
+      ASSERT_EQ(ended.code, 0) << ended.err;
+    };
+    for (const char* name : {"whole", "cut"}) {
+      const Ended ended = shrink(name, more, from);
+      ASSERT_EQ(ended.code, 0) << ended.err;
+      resume(name);
+    }
+    std::filesystem::remove(checkpoint(18, "cut"));  // and once more from step 16
+    std::filesystem::remove(run_dir("cut") + "/summary.json");
+    resume("cut");
+    EXPECT_EQ(differences(state("whole"), state("cut")), std::vector<std::string>{});
+    EXPECT_EQ(run_lacuna({"eval", run_dir("cut")}).code, 0);
+  }
 };
 
 TEST_F(Shrink, MakesARunOfASmallerModelWithItsOptimizersStates) {
@@ -83,27 +100,21 @@ TEST_F(Shrink, MakesARunOfASmallerModelWithItsOptimizersStates) {
 
 TEST_F(Shrink, IsTrainedOnAndResumedAsAnyRun) {
   ASSERT_EQ(train().code, 0);
-  for (const char* name : {"whole", "cut"}) {
-    const Ended ended = shrink(
-        name, {"--method", "saliency", "--to", "parameters=0.6", "--set", "shrink.calibration=40"});
-    ASSERT_EQ(ended.code, 0) << ended.err;
-  }
-  const auto resume = [&](const std::string& name, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"train", "--resume", "--run-dir", run_dir(name)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Ended ended = run_lacuna(arguments);
-    ASSERT_EQ(ended.code, 0) << ended.err;
-  };
-  resume("whole", {});
-  resume("cut", {});
-  std::filesystem::remove(checkpoint(18, "cut"));  // and once more from step 16
-  std::filesystem::remove(run_dir("cut") + "/summary.json");
-  resume("cut", {});
-  EXPECT_EQ(differences(state("whole"), state("cut")), std::vector<std::string>{});
-  EXPECT_EQ(run_lacuna({"eval", run_dir("cut")}).code, 0);
+  expect_resumed(
+      "run", {"--method", "saliency", "--to", "parameters=0.6", "--set", "shrink.calibration=40"});
   const Ended exported =
       run_lacuna({"export", run_dir("cut"), "--format", "onnx", "--out", folder_ / "cut.onnx"});
   EXPECT_EQ(exported.code, 0) << exported.err;
+}
+
+TEST_F(Shrink, IsResumedWithoutItsDeadUnits) {
+  const std::string sparsity =
+      "sparsity={algorithm: srigl, sparsity: 0.95, min_salient: 0.9, update: {freq: 3}, layout: "
+      "csr}";
+  ASSERT_EQ(train({"--set", sparsity}, "dead").code, 0);
+  expect_resumed("dead", {"--method", "dead", "--set", "shrink.calibration=40"});
+  const Config row = load_yaml(run_dir("cut") + "/shrink.json").at("rows").items().front();
+  EXPECT_LT(row.required<int64_t>("kept"), row.required<int64_t>("units"));
 }
 
 // However the section states a constant sparsity.

@@ -158,12 +158,62 @@ TEST_F(StructuredRun, MasksBlocksThatLeaveMultiples) {
 }
 
 TEST_F(StructuredRun, IsTheSameWithAnyNumberOfThreads) {
-  for (const std::string threads : {"1", "3"}) {
-    const Ended ended = train_with("criterion: saliency, to: {flops: 0.4}, update: {freq: 2}",
-                                   threads, {"--set", "train.threads=" + threads});
-    ASSERT_EQ(ended.code, 0) << ended.err;
+  for (const std::string criterion : {"saliency", "error"}) {
+    for (const std::string threads : {"1", "3"}) {
+      const Ended ended = train_with("to: {flops: 0.4}, update: {freq: 2}, criterion: " + criterion,
+                                     criterion + threads, {"--set", "train.threads=" + threads});
+      ASSERT_EQ(ended.code, 0) << ended.err;
+    }
+    EXPECT_EQ(differences(state(criterion + "1"), state(criterion + "3")),
+              std::vector<std::string>{});
   }
-  EXPECT_EQ(differences(state("1"), state("3")), std::vector<std::string>{});
+}
+
+// Of the same weights: an update after a step that changed none.
+TEST_F(StructuredRun, MasksByErrorWhatShrinkRemoves) {
+  write_text(config(), R"(
+data: {type: glyphs, train_size: 200, test_size: 30}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 24}
+  - relu
+  - {type: linear, name: fc2, out_features: 20}
+  - relu
+  - {type: linear, name: fc3, out_features: 10}
+optimizer: {type: adam, lr: 0.01}
+train: {steps: 20, batch_size: 20, threads: 1}
+)");
+  const std::string keys = "to: {flops: 0.6}, shares: uniform, calibration: 120, round_to: 1";
+  ASSERT_EQ(train({}, "dense").code, 0);
+  const Ended shrunk =
+      run_lacuna({"shrink", run_dir("dense"), "--run-dir", run_dir("small"), "--set",
+                  "shrink={method: error, least_squares: false, " + keys + "}"});
+  ASSERT_EQ(shrunk.code, 0) << shrunk.err;
+  const Ended masked = train_with(
+      "criterion: error, layout: masked, update: {steps: [1]}, " + keys, "masked",
+      {"--set",
+       "model={layers: [flatten, {type: linear, name: fc1, out_features: 24}, relu, {type: "
+       "linear, name: fc2, out_features: 20}, relu, {type: linear, name: fc3, "
+       "out_features: 10}], init_from: " +
+           run_dir("dense") + "}",
+       "--set", "optimizer={type: sgd, lr: 0}", "--set", "train.steps=1"});
+  ASSERT_EQ(masked.code, 0) << masked.err;
+  const StateDict before = state("dense"), small = state("small"), after = state("masked");
+  for (const std::string layer : {"fc1", "fc2"}) {
+    const auto& whole = before.get<Tensor>("model/" + layer + ".bias");
+    const auto& left = small.get<Tensor>("model/" + layer + ".bias");
+    const auto& mask = after.get<ByteArray>("model/" + layer + ".weight_mask");
+    const int64_t columns = mask.shape[1];
+    std::vector<float> kept;
+    for (int64_t row = 0; row < mask.shape[0]; ++row) {
+      const uint8_t* bits = mask.values.data() + row * columns;
+      if (std::count(bits, bits + columns, 1) > 0) kept.push_back(whole.data()[row]);
+    }
+    EXPECT_EQ(kept, left.to_vector()) << layer;
+    EXPECT_LT(left.numel(), whole.numel());
+  }
+  const Config written = load_yaml(run_dir("masked") + "/config.yaml").at("sparsity");
+  EXPECT_EQ(written.at("calibration").to_json(), R"({"examples": 120, "batch_size": 20})");
 }
 
 TEST_F(StructuredRun, MasksUnitsOnWhichNothingDepended) {
@@ -214,7 +264,11 @@ TEST_F(StructuredRun, RefusesByName) {
   expect_refused("sparsity: 0.5, layers: fc2",
                  "no unit of layer 'fc2' can be removed: it is an output of the model");
   expect_refused("sparsity: 0.5, layers: fc9", "'fc9' matches no layer that gives units");
-  expect_refused("sparsity: 0.5, criterion: error", "expected magnitude, saliency or dead");
+  expect_refused("sparsity: 0.5, criterion: best", "expected magnitude, saliency, error, dead");
+  expect_refused("sparsity: 0.5, calibration: 40",
+                 "only criterion error uses calibration examples; leave it out");
+  expect_refused("sparsity: 0.5, criterion: error, calibration: 1000",
+                 "structured: calibration.examples is 1000, and the training data has 90");
   expect_refused("criterion: dead, sparsity: 0.5", "leave it out");
   expect_refused("update: {freq: 2}", "structured needs `sparsity`");
   expect_refused("sparsity: 0.5, round_to: none", "auto, or a positive integer");

@@ -314,12 +314,17 @@ def trajectory(initial, x, labels, criterion, budget, left, multiple):
         removed = (1.0 - left) * (1.0 - (1.0 - step / LAST_UPDATE) ** 3)
         if criterion == "magnitude":
             scores = [magnitude_scores(p, group) for group in groups]
+        elif criterion == "error":
+            hidden1 = np.maximum(x @ p["fc1.weight"].T + p["fc1.bias"], 0)
+            hidden2 = np.maximum(hidden1 @ p["fc2.weight"].T + p["fc2.bias"], 0)
+            given = {"fc2.weight": hidden1, "fc3.weight": hidden2}
+            scores = [error_scores(p, given, group) for group in groups]
         else:
             scores = [sums.copy() for sums in changes]
         require_apart([own[stays] for own, stays in zip(scores, present)], (criterion, step))
         for own, stays in zip(scores, present):
             own[~stays] = -1.0
-        if criterion == "saliency":
+        if criterion != "magnitude":
             cost = [
                 sum(2.0 * p[n].size / g["units"] for n, _ in g["gives"] + g["takes"])
                 for g in groups
@@ -373,6 +378,8 @@ def trajectories():
                 ("saliency", "parameters", 0.5, 1),
                 ("magnitude", "flops", 0.4, 4),
                 ("saliency", "parameters", 0.5, 2),
+                ("error", "flops", 0.4, 1),
+                ("error", "parameters", 0.5, 2),
             ]
         ],
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/onnx/onnx_models.h"
+#include "golden_json.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/nn/module_rows.h"
@@ -16,27 +17,17 @@
 #include "lacuna/framework/shrink/unit_choice.hpp"
 #include "lacuna/framework/shrink/unit_scores.hpp"
 #include "lacuna/optimizers/sgd.h"
-#include "paths.h"
 
 namespace lacuna {
 namespace {
 
+using golden_json::expect_close;
+using golden_json::floats;
+using golden_json::lists;
+using golden_json::set_arrays;
+
 Config golden(const std::string& part) {
-  return load_yaml(std::string(kSourceFolder) + "/tests/framework/shrink/golden.json").at(part);
-}
-
-std::vector<float> floats(const Config& list) {
-  const auto values = list.as<std::vector<double>>();
-  return {values.begin(), values.end()};
-}
-
-void set_arrays(Module& model, const Config& arrays) {
-  for (const ParameterPtr& parameter : model.parameters()) {
-    parameter->assign(Tensor::from(parameter->shape(), floats(arrays.at(parameter->name()))));
-  }
-  for (const auto& [name, buffer] : model.buffers()) {
-    *buffer = Tensor::from(buffer->shape(), floats(arrays.at(name)));
-  }
+  return golden_json::load("framework/shrink/golden.json").at(part);
 }
 
 IndexTensor labels_from(const Config& list, size_t first, size_t count) {
@@ -54,22 +45,6 @@ std::vector<std::vector<int64_t>> kept_of_groups(const ModelUnits& units, const 
     groups.push_back(kept_indices(group.units, kept));
   }
   return groups;
-}
-
-std::vector<std::vector<int64_t>> lists(const Config& list) {
-  std::vector<std::vector<int64_t>> all;
-  for (const Config& one : list.items()) all.push_back(one.as<std::vector<int64_t>>());
-  return all;
-}
-
-void expect_close(const std::vector<float>& found, const std::vector<float>& expected,
-                  float tolerance, const std::string& what) {
-  ASSERT_EQ(found.size(), expected.size()) << what;
-  float largest = 0.0f;
-  for (const float value : expected) largest = std::max(largest, std::abs(value));
-  for (size_t i = 0; i < found.size(); ++i) {
-    ASSERT_NEAR(found[i], expected[i], tolerance * largest) << what << " " << i;
-  }
 }
 
 class ShrinkGolden : public testing::Test {
@@ -222,17 +197,25 @@ class StructuredGolden {
     set_arrays(*model_, file.at("arrays"));
     const auto last = file.required<int64_t>("last_update");
     const double left = expected.at("to").entries().front().second.as<double>();
-    const Config entry = Config::map({{"criterion", expected.at("criterion").clone()},
-                                      {"to", expected.at("to").clone()},
-                                      {"round_to", expected.at("round_to").clone()},
-                                      {"layout", "masked"},
-                                      {"update", Config::map({{"freq", 2}, {"stop", last + 1}})},
-                                      {"sparsity", Config::map({{"type", "polynomial"},
-                                                                {"init", 0.0},
-                                                                {"final", 1.0 - left},
-                                                                {"start", 0},
-                                                                {"end", last}})}});
+    Config entry = Config::map({{"criterion", expected.at("criterion").clone()},
+                                {"to", expected.at("to").clone()},
+                                {"round_to", expected.at("round_to").clone()},
+                                {"layout", "masked"},
+                                {"update", Config::map({{"freq", 2}, {"stop", last + 1}})},
+                                {"sparsity", Config::map({{"type", "polynomial"},
+                                                          {"init", 0.0},
+                                                          {"final", 1.0 - left},
+                                                          {"start", 0},
+                                                          {"end", last}})}});
+    if (Structured::calibrates(entry)) entry.set("calibration", 16);
     algorithm_ = Structured::from_config(entry, 0);
+    entry.require_all_read();
+    algorithm_->calibrate_on({.examples = 16, .run = [&](Module& model, const auto& options) {
+                                EXPECT_EQ(options.examples, 16);
+                                for (const int64_t first : {0, 10}) {
+                                  model(Variable(examples(first, first == 0 ? 10 : 6)));
+                                }
+                              }});
     dynamic_cast<Structured&>(*algorithm_).use_model(*model_, {6}, rows_);
     model_->apply(*algorithm_);
     optimizer_.apply(*algorithm_);
@@ -264,6 +247,11 @@ class StructuredGolden {
   const Sequential& model() const { return *model_; }
 
  private:
+  Tensor examples(int64_t first, int64_t count) const {
+    const float* rows = inputs_.data() + first * 6;
+    return Tensor::from({count, 6}, std::vector<float>(rows, rows + count * 6));
+  }
+
   std::unique_ptr<Sequential> model_;
   ModelUnits units_;
   std::vector<ModuleRow> rows_;
@@ -277,7 +265,7 @@ TEST(StructuredTrajectories, MaskTheUnitsOfTheFormulas) {
   register_builtins();
   const Config file = golden("trajectories");
   const std::vector<Config> cases = file.at("cases").items();
-  ASSERT_EQ(cases.size(), 5u);
+  ASSERT_EQ(cases.size(), 7u);
   for (const Config& expected : cases) {
     const std::string what = expected.required<std::string>("criterion") + " to " +
                              expected.at("to").to_json() + ", multiples of " +

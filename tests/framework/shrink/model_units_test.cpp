@@ -53,6 +53,18 @@ TEST_P(SmallerModels, CostWhatIsPredicted) {
 INSTANTIATE_TEST_SUITE_P(OfEachDependency, SmallerModels, testing::ValuesIn(small_models()),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
+class Undeclared final : public Module {
+ public:
+  std::string_view type() const override { return "undeclared"; }
+
+ protected:
+  Variable forward(const Variable& input) override { return input; }
+};
+
+std::unique_ptr<Module> make_undeclared(const Config&, const Shape&) {
+  return std::make_unique<Undeclared>();
+}
+
 ModelUnits units_of(const std::string& yaml, const Shape& example) {
   register_builtins();
   static std::vector<std::unique_ptr<Sequential>> models;  // which units refer to
@@ -156,10 +168,21 @@ TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {
   expect_throws<ConfigError>(
       [&] { removal_order(units, {}, scores, {.keep_at_least = 0.9, .layers = {"fc2"}}); },
       "each layer keeps a part of 0.9 of its units, rounded up (keep_at_least)");
-  const ModelUnits undeclared = units_of("[{type: tiled_linear, name: out, out_features: 6}]", {4});
+  const auto no_order = [](const std::string& yaml) {
+    const ModelUnits fixed = units_of(yaml, {4});
+    removal_order(fixed, {}, std::vector<double>(static_cast<size_t>(fixed.count)), {});
+  };
   expect_throws<ConfigError>(
-      [&] { removal_order(undeclared, {}, std::vector<double>(scores.size()), {}); },
+      [&] { no_order("[{type: tiled_linear, name: out, out_features: 6}]"); },
       "layer 'out' (tiled_linear) divides its outputs into tiles of equal sizes");
+  if (!layer_registry().contains("undeclared")) {
+    layer_registry().add("undeclared", "a layer of this test", {.make = make_undeclared});
+  }
+  expect_throws<ConfigError>(
+      [&] {
+        no_order("[{type: linear, name: fc, out_features: 6}, {type: undeclared, name: own}]");
+      },
+      "layer 'own' (undeclared) does not declare its units");
 }
 
 TEST(CountWithin, IsTheFirstThatMeetsTheTarget) {

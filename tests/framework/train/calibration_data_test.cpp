@@ -36,6 +36,13 @@ TEST(CalibrationDefaults, AreWrittenForEveryMethod) {
   }
 }
 
+TEST(CalibrationDefaults, AreWrittenForStructuredByErrorAlone) {
+  const std::string keys = "{algorithm: structured, sparsity: 0.5, criterion: ";
+  EXPECT_EQ(resolved(keys + "error}").at("calibration").to_json(),
+            R"({"examples": 512, "batch_size": 50})");
+  EXPECT_FALSE(resolved(keys + "magnitude}").has("calibration"));
+}
+
 TEST(CalibrationDefaults, KeepWhatIsSaid) {
   EXPECT_EQ(resolved("{type: wanda, sparsity: 0.5, calibration: 40}").at("calibration").to_json(),
             R"({"examples": 40, "batch_size": 50})");

@@ -5,6 +5,7 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/first_batch.hpp"
 #include "lacuna/framework/io/yaml.h"
 
 namespace lacuna {
@@ -113,6 +114,19 @@ TEST(LabelledSparse, BatchesArePaddedToTheirLongestExample) {
   const std::vector<int64_t> outside{3};
   EXPECT_THAT(message_of<StateError>([&] { data.gather(outside); }),
               HasSubstr("example 3 is out of range: the dataset has 3 examples"));
+}
+
+TEST(LabelledSparse, TheFirstBatchTellsWhatExamplesComeWith) {
+  const auto data = std::make_shared<const LabelledSparse>(read_sparse(kSparseText));
+  EXPECT_TRUE(gives_tensor(*data, kFeatureIds));
+  EXPECT_TRUE(gives_tensor(*subset(data, {1}), kLabelLists));
+  EXPECT_FALSE(gives_tensor(*subset(data, {}), kLabelLists));
+  EXPECT_FALSE(gives_tensor(*data, "other"));
+  const ArrayDataset dense({.example_shape = Shape{1},
+                            .inputs = std::vector<float>{1, 2},
+                            .labels = {0, 1},
+                            .num_classes = 2});
+  EXPECT_FALSE(gives_tensor(dense, kFeatureIds));
 }
 
 TEST(LabelledSparse, TheHashIsOfIdsLabelsAndValues) {

@@ -48,6 +48,9 @@ const std::vector<Variant>& variants() {
       {"BalancedWeights", {"loss={class_weights: balanced}"}},
       {"RigL",
        {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}"}},
+      {"SRigL",
+       {"sparsity={algorithm: srigl, sparsity: 0.9, min_salient: 0.9, update: {freq: 3}, layout: "
+        "csr}"}},
       {"Set", {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}"}},
       {"Gmp",
        {"sparsity={algorithm: gmp, update: {freq: 2}, "
@@ -82,6 +85,9 @@ const std::vector<Variant>& variants() {
       {"StructuredBySaliency",
        {"sparsity={algorithm: structured, criterion: saliency, sparsity: 0.6, "
         "update: {freq: 5}, layout: csr}"}},
+      {"StructuredByError",
+       {"sparsity={algorithm: structured, criterion: error, sparsity: 0.6, update: {freq: 4}, "
+        "calibration: 40, layout: csr}"}},
       {"AcDc", {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}},
       {"Group",
        {"sparsity=[{algorithm: snip, sparsity: 0.8, param_filter: fc1.weight}, "

@@ -49,6 +49,16 @@ sparsity: {algorithm: rigl, sparsity: 0.6, layout: LAYOUT, update: {freq: 3},
            param_filter: ["*.ffn.*.weight"]}
 )";
 
+// Rows of a table, of which each batch uses some, and a sparse head.
+constexpr const char* kRows = R"(
+data: {type: text, path: PATH, tokenizer: words, context: 4, validation: 0.2, test: 0.1}
+model:
+  - {type: token_embedding, name: table, features: 12, sparse_gradient: true}
+  - relu
+  - {type: linear, name: head}
+sparsity: {algorithm: rigl, sparsity: 0.6, layout: LAYOUT, update: {freq: 3}, param_filter: head.weight}
+)";
+
 struct Variant {
   std::string name;
   const char* yaml;
@@ -61,6 +71,7 @@ TEST_P(TextResume, EndsAsAWholeRun) {
   std::string text;
   for (int i = 0; i < 80; ++i) {
     if (GetParam().is_labelled) text += i % 3 == 0 ? "1 " : "0 ";
+    if (GetParam().yaml == kRows) text += "line " + std::to_string(i * 37 % 80) + " ";
     text += i % 3 == 0 ? "to be or not to be\n" : "that is the question or is it not\n";
   }
   write_text(folder_ / "text.txt", text);
@@ -94,7 +105,8 @@ TEST_P(TextResume, EndsAsAWholeRun) {
 INSTANTIATE_TEST_SUITE_P(, TextResume,
                          testing::Values(Variant{"Gpt", kGpt, false}, Variant{"Bert", kBert, true},
                                          Variant{"MaskedBert", kMaskedBert, false},
-                                         Variant{"MaskedSentences", kMaskedSentences, true}),
+                                         Variant{"MaskedSentences", kMaskedSentences, true},
+                                         Variant{"UsedRows", kRows, false}),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
