@@ -53,18 +53,6 @@ TEST_P(SmallerModels, CostWhatIsPredicted) {
 INSTANTIATE_TEST_SUITE_P(OfEachDependency, SmallerModels, testing::ValuesIn(small_models()),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
-class Undeclared final : public Module {
- public:
-  std::string_view type() const override { return "undeclared"; }
-
- protected:
-  Variable forward(const Variable& input) override { return input; }
-};
-
-std::unique_ptr<Module> make_undeclared(const Config&, const Shape&) {
-  return std::make_unique<Undeclared>();
-}
-
 ModelUnits units_of(const std::string& yaml, const Shape& example) {
   register_builtins();
   static std::vector<std::unique_ptr<Sequential>> models;  // which units refer to
@@ -175,14 +163,6 @@ TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {
   expect_throws<ConfigError>(
       [&] { no_order("[{type: tiled_linear, name: out, out_features: 6}]"); },
       "layer 'out' (tiled_linear) divides its outputs into tiles of equal sizes");
-  if (!layer_registry().contains("undeclared")) {
-    layer_registry().add("undeclared", "a layer of this test", {.make = make_undeclared});
-  }
-  expect_throws<ConfigError>(
-      [&] {
-        no_order("[{type: linear, name: fc, out_features: 6}, {type: undeclared, name: own}]");
-      },
-      "layer 'own' (undeclared) does not declare its units");
 }
 
 TEST(CountWithin, IsTheFirstThatMeetsTheTarget) {
