@@ -217,7 +217,7 @@ def test_updates_by_hand():
     _, optimizer = sparse_run(by_gradient, steps=0)
     with pytest.raises(lc.StateError, match="dense gradient"):
         by_gradient.update(optimizer)
-    with pytest.raises(lc.StateError, match="none"):
+    with pytest.raises(lc.StateError, match="update needs an optimizer"):
         sparse.SET(0.5).update()
 
 
