@@ -43,21 +43,19 @@ double growth(int64_t all, int64_t left) {
   return std::sqrt(static_cast<double>(all) / static_cast<double>(left));
 }
 
-using Kind = Initializer::Kind;
-
 // The block of the generator that value `index` is made of.
-uint64_t block_of(Kind kind, int64_t index) {
-  return static_cast<uint64_t>(kind == Kind::Uniform ? index / 4 : index);
+uint64_t block_of(Initializer::Kind kind, int64_t index) {
+  return static_cast<uint64_t>(kind == Initializer::Kind::Uniform ? index / 4 : index);
 }
 
 float value_of(const Initializer& from, std::span<const uint32_t, 4> block, int64_t index,
                double gain) {
   double drawn = 0.0;
-  if (from.kind == Kind::Uniform) {
+  if (from.kind == Initializer::Kind::Uniform) {
     drawn = 2.0 * CounterRng::uniform_of(block[static_cast<size_t>(index % 4)]) - 1.0;
-  } else if (from.kind == Kind::Normal) {
+  } else if (from.kind == Initializer::Kind::Normal) {
     drawn = normal_of_words(block[0], block[1]);
-  } else if (from.kind == Kind::TruncatedNormal) {
+  } else if (from.kind == Initializer::Kind::TruncatedNormal) {
     drawn = normal_within_two(block[0]);
   }
   return static_cast<float>(from.center + from.spread * gain * drawn);
