@@ -77,6 +77,7 @@ cell() { # VARIANT FACTOR DIGITS
 rows() { # NETWORK TEXT FACTOR DIGITS
   local sparsity
   for sparsity in 80 90; do
+    grep -q "^$1-$sparsity-" "$table" || continue
     echo "| $2 | $sparsity % | $(cell "$1-$sparsity-1x4" "$3" "$4") | $(cell "$1-$sparsity-none" "$3" "$4") |"
   done
 }
@@ -94,9 +95,11 @@ pattern; mean, in brackets the lowest, the highest and the number of seeds. This
 
 | network | sparsity | groups of 1 × 4 | unstructured |
 |---|---|---|---|
-$(rows mlp "MLP 784-300-100-10, MNIST, 10 epochs ([mnist_mlp_rigl](../../configs/mnist_mlp_rigl.yaml)): accuracy, %" 100 2)
-$(rows resnet20 "ResNet-20, 10,000 images of CIFAR-10, 20 epochs ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml)): accuracy, %" 100 2)
-$(rows gpt "GPT 4×128, Tiny Shakespeare, 2,000 steps ([shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)): loss" 1 3)
+$(
+  rows mlp "MLP 784-300-100-10, MNIST, 10 epochs ([mnist_mlp_rigl](../../configs/mnist_mlp_rigl.yaml)): accuracy, %" 100 2
+  rows resnet20 "ResNet-20, 10,000 images of CIFAR-10, 20 epochs ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml)): accuracy, %" 100 2
+  rows gpt "GPT 4×128, Tiny Shakespeare, 2,000 steps ([shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)): loss" 1 3
+)
 TEXT
 } >docs/measurements/tables.md.new
 mv docs/measurements/tables.md.new docs/measurements/tables.md
