@@ -53,7 +53,7 @@ TEST_F(Pickles, AreToldByTheirFirstBytes) {
   }
 }
 
-// What the reader of arrays found is told with what to do about it.
+// The error of a file of arrays says how to convert it.
 TEST_F(Pickles, InArraysAreExplained) {
   const std::string named = folder_.write(
       "net.npz", zip_bytes({{.name = "net/data.pkl", .bytes = "\x80\x02 and so on"}}));
