@@ -1,6 +1,5 @@
 #include "lacuna/sparsity/sparsifier.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <utility>

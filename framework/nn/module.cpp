@@ -13,6 +13,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/other_model_error.hpp"
 #include "lacuna/framework/nn/path_clash.hpp"
 #include "lacuna/framework/nn/sharded_batch.h"
 #include "lacuna/framework/param/saved_parameter.hpp"
@@ -341,7 +342,7 @@ void Module::load_state_dict(const StateDict& state) {
   std::vector<std::string> lines = differences(all, state);
   std::ranges::move(buffer_differences(state), std::back_inserter(lines));
   if (!lines.empty()) {
-    throw CheckpointError("the checkpoint belongs to a different model: " +
+    throw OtherModelError("the checkpoint belongs to a different model: " +
                           join_foreign(lines, "; "));
   }
   for (const ParameterPtr& parameter : all) {

@@ -12,15 +12,15 @@ namespace {
 
 const std::vector<std::string> kBudgets = {"flops", "parameters", "time"};
 
-ShrinkMethod read_method(const Config& section) {
-  const auto name = section.get<std::string>("method", "magnitude");
+}  // namespace
+
+ShrinkMethod read_shrink_method(const Config& section, const char* key) {
+  const auto name = section.get<std::string>(key, "magnitude");
   const std::vector<std::string>& methods = shrink_methods();
   const auto found = std::ranges::find(methods, name);
-  if (found == methods.end()) section.at("method").fail(join(methods, ", "));
+  if (found == methods.end()) section.at(key).fail(join(methods, ", "));
   return static_cast<ShrinkMethod>(found - methods.begin());
 }
-
-}  // namespace
 
 const std::vector<std::string>& shrink_methods() {
   static const std::vector<std::string> methods = {"magnitude", "saliency", "error", "dead"};
@@ -73,7 +73,7 @@ Rounding Rounding::from_config(const Config& round_to) {
 ShrinkOptions ShrinkOptions::from_config(const Config& section) {
   if (!section.is_map()) section.fail("a map with `method` and `to`");
   ShrinkOptions options;
-  options.method = read_method(section);
+  options.method = read_shrink_method(section, "method");
   const Config to = section.get("to");
   if (options.method == ShrinkMethod::Dead) {
     if (!to.is_null()) to.error("method dead removes all dead units and no others; leave it out");

@@ -20,6 +20,8 @@ enum class ShrinkMethod {
 };
 const std::vector<std::string>& shrink_methods();
 const char* to_string(ShrinkMethod method);
+/// The method that a key of a section names; magnitude where it is missing. *Errors:* ConfigError.
+ShrinkMethod read_shrink_method(const Config& section, const char* key);
 
 /// How groups of units share what is removed.
 enum class ShrinkShares {

@@ -1,14 +1,11 @@
 // Structured, from a configuration.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/shrink/structured.hpp"
 #include "lacuna/sparsity/options/layout_option.h"
@@ -58,14 +55,6 @@ void read_to(const Config& entry, Structured::Options& options) {
       final.is_number() ? final.text() : "another value", to_string(budget), left, 1.0 - left));
 }
 
-ShrinkMethod read_criterion(const Config& entry) {
-  const auto name = entry.get<std::string>("criterion", "magnitude");
-  const std::vector<std::string>& methods = shrink_methods();
-  const auto found = std::ranges::find(methods, name);
-  if (found == methods.end()) entry.at("criterion").fail(join(methods, ", "));
-  return static_cast<ShrinkMethod>(found - methods.begin());
-}
-
 }  // namespace
 
 bool Structured::calibrates(const Config& entry) {
@@ -81,7 +70,7 @@ std::unique_ptr<SparsityAlgorithm> Structured::from_config(const Config& entry, 
   options.common.update = UpdateSchedule::from_config(entry.get("update"));
   options.common.param_filter = ParameterFilter(
       [](const std::string&, const Parameter& parameter) { return can_mask(parameter); });
-  options.units.method = read_criterion(entry);
+  options.units.method = read_shrink_method(entry, "criterion");
   read_unit_choice(entry, options.units);
   if (options.units.method == ShrinkMethod::Error) {
     options.units.calibration = CalibrationOptions::from_config(entry.get("calibration"));

@@ -15,6 +15,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/nn/other_model_error.hpp"
 #include "lacuna/framework/program/actions/prune_options.hpp"
 #include "lacuna/framework/program/actions/prune_quantized.hpp"
 #include "lacuna/framework/program/actions/quantized_parts.hpp"
@@ -65,11 +66,10 @@ std::unique_ptr<Experiment> build(const Config& config, const Config& given,
                       taken.where(), error.what()));
     }
     throw;
-  } catch (const CheckpointError& error) {
-    const std::string_view problem = error.what();
+  } catch (const OtherModelError& error) {
     const Config model = given.get("model");
-    if (model.is_null() || problem.find("to a different model") == std::string_view::npos) throw;
-    throw CheckpointError(fmt::format("{}; the model is that of {}", problem, model.where()));
+    if (model.is_null()) throw;
+    throw CheckpointError(fmt::format("{}; the model is that of {}", error.what(), model.where()));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/layouts/mask_set.h"
+#include "lacuna/framework/nn/other_model_error.hpp"
 #include "lacuna/framework/train/checks/column_checks.hpp"
 #include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
@@ -71,6 +72,8 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
   return at_position(source, [&] {
     try {
       return load_weights(file, model, names);
+    } catch (const OtherModelError& error) {
+      throw OtherModelError(named_by(path) + ": " + error.what());
     } catch (const CheckpointError& error) {
       throw CheckpointError(named_by(path) + ": " + error.what());
     }

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/nn/other_model_error.hpp"
 #include "lacuna/framework/quantize/float32_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/runs/run_folder.h"
@@ -77,6 +78,8 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   require_variances(state, file.path());
   try {
     model.load_state_dict(state);
+  } catch (const OtherModelError& error) {
+    throw OtherModelError(fmt::format("{} (in '{}')", error.what(), file.path()));
   } catch (const CheckpointError& error) {
     throw CheckpointError(fmt::format("{} (in '{}')", error.what(), file.path()));
   }

@@ -11,6 +11,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/model/presets/foreign_names.hpp"
+#include "lacuna/framework/nn/other_model_error.hpp"
 #include "lacuna/framework/nn/tied_weight.h"
 
 namespace lacuna {
@@ -222,7 +223,7 @@ void WeightComparison::refuse_differences() const {
   }
   text += "; `rename` changes names of the file, `skip` leaves the model's as they are";
   if (!nearest_.empty()) text += "; " + join_foreign(nearest_, ", ");
-  throw CheckpointError(text);
+  throw OtherModelError(text);
 }
 
 }  // namespace lacuna
