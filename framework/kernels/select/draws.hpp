@@ -14,11 +14,11 @@ namespace lacuna {
 void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words);
 
 /// words[4 i … 4 i + 3] = the generator's block numbers[i]. *Cost:* about 2 ns a block, where
-/// `CounterRng::block` takes 8.
+/// `CounterRng::block` takes 13.
 void draw_blocks(const CounterRng& rng, std::span<const uint64_t> numbers,
                  std::span<uint32_t> words);
 
-/// The words rng.bits(0), rng.bits(1), … *Cost:* about 1 ns each, where `bits` takes 8.
+/// The words rng.bits(0), rng.bits(1), … *Cost:* about 1 ns each, where `bits` takes 13.
 class DrawnWords {
  public:
   explicit DrawnWords(const CounterRng& rng) : rng_(rng) {}
