@@ -102,7 +102,7 @@ void visit_state(const AlgorithmPtr& algorithm, const py::function& function) {
   }
 }
 
-std::string describe(const AlgorithmPtr& algorithm) {
+std::string describe_algorithm(const AlgorithmPtr& algorithm) {
   const py::object kind = py::type::of(python_object(*algorithm));
   const auto name = kind.attr("__name__").cast<std::string>();
   const std::string sparsity =
@@ -178,7 +178,7 @@ void bind_algorithm_calls(py::module_& module, py::object& base) {
       .def_property_readonly("num_sparse_parameters",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("__setattr__", &set_attribute)
-      .def("__repr__", &describe);
+      .def("__repr__", &describe_algorithm);
 }
 
 }  // namespace lacuna::python

@@ -43,7 +43,7 @@ struct ExampleArray {
   bool is_single = false;
 };
 
-py::object predict(const LoadedRun& run, const py::object& inputs) {
+py::object predict_by_run(const LoadedRun& run, const py::object& inputs) {
   take_over_writes();
   const ExampleArray examples(inputs, run.inputs.example_shape);
   Tensor outputs;
@@ -113,7 +113,7 @@ void bind_loaded_run(py::module_& module) {
       module, "LoadedRun",
       "A trained run, ready for use: its model in evaluation mode, and the preprocessing of its "
       "data. `load` returns one.")
-      .def("predict", &predict, py::arg("inputs"),
+      .def("predict", &predict_by_run, py::arg("inputs"),
            "Returns the model's outputs for inputs of the same form as the training data. A uint8 "
            "array holds images with values from 0 to 255. Any other array is converted to float32; "
            "images then have values from 0 to 1. Both are normalized like the training data. A "
@@ -121,7 +121,7 @@ void bind_loaded_run(py::module_& module) {
            "[n, *outputs]; [*example_shape] -> [*outputs]. Outputs are logits; for regression, "
            "they are targets in the targets' unit. Raises DataError for another shape, and for a "
            "model of tokens.")
-      .def("__call__", &predict, py::arg("inputs"))
+      .def("__call__", &predict_by_run, py::arg("inputs"))
       .def("evaluate", &evaluate, py::arg("inputs"), py::arg("answers"),
            "Returns a dict of the loss, by the run's own loss function, and the accuracy or the "
            "errors of the regression.\n\nShapes: inputs [n, *example_shape] as for `predict`; "

@@ -102,8 +102,8 @@ Tensor predict_in_batches(Module& module, const Tensor& x, int64_t batch_size) {
   return all;
 }
 
-Tensor predict(Module& module, const py::object& input, int64_t batch_size,
-               const py::kwargs& named) {
+Tensor predict_by_module(Module& module, const py::object& input, int64_t batch_size,
+                         const py::kwargs& named) {
   take_over_writes();
   const Variable x = to_variable(input);
   if (x.shape().rank() == 0) throw ShapeError("predict: dimension 0 of the input is the batch");
@@ -269,7 +269,8 @@ void bind_module(py::module_& module) {
       .def("__call__", &call, py::arg("input"),
            "Computes the output, a Variable. Dimension 0 of the input is the batch. Keywords are "
            "integer arrays that accompany tokens, such as attention_mask. Raises ShapeError.")
-      .def("predict", &predict, py::arg("input"), py::kw_only(), py::arg("batch_size") = 1024,
+      .def("predict", &predict_by_module, py::arg("input"), py::kw_only(),
+           py::arg("batch_size") = 1024,
            "Computes the output as a NumPy array, in evaluation mode and without recording. A "
            "C-ordered float32 array of up to batch_size examples is not copied.")
       .def("evaluate", &evaluate_on, py::arg("data"), py::kw_only(), py::arg("loss") = py::none(),

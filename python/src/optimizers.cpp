@@ -110,7 +110,7 @@ std::function<void(Optimizer&)> step_hook(const py::function& hook) {
   };
 }
 
-std::string describe(const Optimizer& optimizer) {
+std::string describe_optimizer(const Optimizer& optimizer) {
   return fmt::format("Optimizer('{}', parameters={}, steps={}, lr={:.6g})", optimizer.type(),
                      optimizer.parameters().size(), optimizer.steps(), optimizer.lr());
 }
@@ -192,7 +192,7 @@ void bind_optimizers(py::module_& module) {
             return o.register_step_post_hook(step_hook(hook));
           },
           py::arg("hook"), "Calls the hook after each step, and after the masks were updated.")
-      .def("__repr__", &describe)
+      .def("__repr__", &describe_optimizer)
       .def("__reduce__", [](const Optimizer&) -> py::object {
         throw py::type_error("an optimizer cannot be pickled; pickle its state_dict()");
       });

@@ -84,7 +84,7 @@ MaskSet grow_random(const WeightHandle& handle, const py::object& mask, const Co
   return weight.selector().grow_random(rng, count, present);
 }
 
-void set_mask(const WeightHandle& handle, const py::object& given) {
+void set_mask_of_handle(const WeightHandle& handle, const py::object& given) {
   const AlgorithmPtr owner = handle.owner();
   SparseWeight& weight = handle.weight();
   const MaskSet mask = to_mask(given, weight.shape(), "the mask of '" + weight.name() + "'");
@@ -115,7 +115,8 @@ void bind_weight(py::module_& module) {
           "target_nnz", [](const WeightHandle& h) { return h.weight().target_nnz(); },
           "Target number of nonzeros at this update.")
       .def_property(
-          "mask", [](const WeightHandle& h) { return to_array(h.weight().mask()); }, &set_mask,
+          "mask", [](const WeightHandle& h) { return to_array(h.weight().mask()); },
+          &set_mask_of_handle,
           "The present mask. Assigning one counts as an update of the algorithm: hooks are called, "
           "and the update is recorded.")
       .def_property_readonly(

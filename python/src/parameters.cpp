@@ -126,7 +126,7 @@ LayoutPolicy policy_for(const Parameter& parameter) {
   return policy;
 }
 
-void set_mask(Parameter& parameter, const py::object& given) {
+void set_mask_of_parameter(Parameter& parameter, const py::object& given) {
   const MaskSet mask = to_mask(given, parameter.shape(), "the mask of '" + parameter.name() + "'");
   if (set_mask_by_own(parameter, mask)) return;
   const py::gil_scoped_release released;
@@ -198,7 +198,7 @@ py::object abs(const py::object& parameter) {
   return py::module_::import("numpy").attr("abs")(parameter);
 }
 
-std::string describe(const Parameter& p) {
+std::string describe_parameter(const Parameter& p) {
   return fmt::format("Parameter('{}', shape={}, nnz={}, layout='{}')", p.name(),
                      p.shape().to_string(), p.pattern()->nnz(), p.pattern()->layout().name());
 }
@@ -318,7 +318,8 @@ void bind_parameters(py::module_& module) {
                     "The gradient, not a copy, stored like `values`; None if there is none. For an "
                     "embedding with sparse=True, it is a copy of all rows.")
       .def_property(
-          "mask", [](const Parameter& p) { return to_array(MaskSet(p.pattern())); }, &set_mask,
+          "mask", [](const Parameter& p) { return to_array(MaskSet(p.pattern())); },
+          &set_mask_of_parameter,
           "The positions that exist: a copy, bool in the parameter's shape. Assigning installs "
           "another mask: positions in both masks keep value, gradient and optimizer states, new "
           "ones start at zero. If an algorithm that is a Python class manages the parameter, this "
@@ -364,7 +365,7 @@ void bind_parameters(py::module_& module) {
           "For torch.from_dlpack(p): not a copy if the layout stores every position, otherwise a "
           "dense copy.")
       .def("__dlpack_device__", [](const Parameter&) { return py::make_tuple(1, 0); })
-      .def("__repr__", &describe)
+      .def("__repr__", &describe_parameter)
       .def("__reduce__", [](const Parameter&) -> py::object {
         throw py::type_error("a Parameter cannot be pickled; pickle the model's state_dict()");
       });

@@ -148,7 +148,8 @@ py::tuple plan(const py::object& config, const Texts& overrides, double seconds)
   return py::make_tuple(from_config(planned.report), planned.text, from_config(planned.config));
 }
 
-py::dict evaluate(const std::string& run, const Texts& overrides, bool last, bool data_changed) {
+py::dict evaluate_folder(const std::string& run, const Texts& overrides, bool last,
+                         bool data_changed) {
   RunEvaluation evaluation;
   {
     const py::gil_scoped_release released;
@@ -312,7 +313,7 @@ void bind_runs(py::module_& module) {
   module.def("_train", &train, py::arg("config"), py::arg("overrides"), py::arg("run_dir"),
              py::arg("resume"), py::arg("change"), py::arg("on_step"));
   module.def("_plan", &plan, py::arg("config"), py::arg("overrides"), py::arg("seconds"));
-  module.def("_evaluate", &evaluate, py::arg("run"), py::arg("overrides"), py::arg("last"),
+  module.def("_evaluate", &evaluate_folder, py::arg("run"), py::arg("overrides"), py::arg("last"),
              py::arg("data_changed"));
   module.def("_quantize", &quantize, py::arg("source"), py::arg("config"), py::arg("overrides"),
              py::arg("run_dir"), py::arg("last"));

@@ -77,7 +77,7 @@ void run_backward(const Variable& output, const std::optional<Tensor>& gradient)
   }
 }
 
-std::string describe(const Variable& v) {
+std::string describe_variable(const Variable& v) {
   std::string text = "Variable(shape=" + v.shape().to_string();
   if (v.requires_grad()) text += ", requires_grad=True";
   return text + ")";
@@ -159,7 +159,7 @@ void bind_class(py::module_& module) {
              if (v.shape().rank() == 0) throw py::type_error("a scalar has no length");
              return v.shape()[0];
            })
-      .def("__repr__", &describe)
+      .def("__repr__", &describe_variable)
       .def("__reduce__",
            [](const Variable&) -> py::object {
              throw py::type_error("a Variable cannot be pickled; pickle v.numpy()");
