@@ -22,7 +22,7 @@
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 
-namespace lacuna {
+namespace lacuna::config_schema_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -354,4 +354,4 @@ TEST(ConfigDocument, NamesEverythingThatIsRegistered) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::config_schema_test

@@ -48,11 +48,10 @@ class ExampleFiles {
 
  private:
   void write_mnist(const std::string& split, uint32_t count) {
-    folder_.write(
-        "data/mnist/" + split + "-images-idx3-ubyte",
-        ::lacuna::testing::idx_images(count, 28, 28, std::string(count * 28 * 28, '\x20')));
+    folder_.write("data/mnist/" + split + "-images-idx3-ubyte",
+                  ::lacuna::test::idx_images(count, 28, 28, std::string(count * 28 * 28, '\x20')));
     folder_.write("data/mnist/" + split + "-labels-idx1-ubyte",
-                  ::lacuna::testing::idx_labels(count, std::string(count, '\1')));
+                  ::lacuna::test::idx_labels(count, std::string(count, '\1')));
   }
 
   void write_images(const std::string& split) {

@@ -9,7 +9,7 @@
 #include "lacuna/framework/config/familiar_names.hpp"
 #include "lacuna/framework/program/settings/documented_keys.hpp"
 
-namespace lacuna {
+namespace lacuna::familiar_table_test {
 namespace {
 
 std::set<std::string> words_of_page() {
@@ -39,4 +39,4 @@ TEST(FamiliarTable, LeadsToWhatIsDocumented) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::familiar_table_test

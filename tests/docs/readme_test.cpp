@@ -14,7 +14,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 
-namespace lacuna {
+namespace lacuna::readme_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ TEST(Documents, NameSourceFilesThatExist) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::readme_test

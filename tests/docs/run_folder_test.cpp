@@ -11,7 +11,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::run_folder_test {
 namespace {
 
 // What stands in backquotes in the document.
@@ -63,4 +63,4 @@ TEST(RunFolderDocument, NamesEveryKeyOfMetricsAndSummary) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_folder_test

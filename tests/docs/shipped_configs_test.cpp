@@ -14,7 +14,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "test_data.h"
 
-namespace lacuna {
+namespace lacuna::shipped_configs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -80,4 +80,4 @@ INSTANTIATE_TEST_SUITE_P(Configs, ShippedConfig, ::testing::ValuesIn(shipped_con
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::shipped_configs_test

@@ -10,7 +10,7 @@
 #include "docs/documents.h"
 #include "framework/program/process.h"
 
-namespace lacuna {
+namespace lacuna::shipped_sweeps_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,4 +86,4 @@ INSTANTIATE_TEST_SUITE_P(Sweeps, ShippedSweep, testing::ValuesIn(shipped_sweeps(
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::shipped_sweeps_test

@@ -12,7 +12,7 @@
 #include "framework/program/runs.h"
 #include "paths.h"
 
-namespace lacuna {
+namespace lacuna::run_faults_test {
 namespace {
 
 using testing::AnyOf;
@@ -156,4 +156,4 @@ TEST_F(RunFaults, OtherFilesCutAnywhereAreMended) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_faults_test

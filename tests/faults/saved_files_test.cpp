@@ -17,7 +17,7 @@
 #include "state_differences.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::saved_files_test {
 namespace {
 
 using testing::AnyOf;
@@ -162,4 +162,4 @@ TEST(WriteFaults, OfEventFilesAreErrors) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::saved_files_test

@@ -7,7 +7,7 @@
 #include "lacuna/sparsity/masks/mask_selector.h"
 #include "lacuna/sparsity/options/counting.hpp"
 
-namespace lacuna {
+namespace lacuna::masks_test {
 namespace {
 
 struct Case {
@@ -85,4 +85,4 @@ TEST(GoldenMasks, AgreeExactly) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::masks_test

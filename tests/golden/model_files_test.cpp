@@ -8,7 +8,7 @@
 #include "paths.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::model_files_test {
 namespace {
 
 using golden::ModelKind;
@@ -108,4 +108,4 @@ TEST(GoldenModelFiles, PixelsAreNormalizedByChannel) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::model_files_test

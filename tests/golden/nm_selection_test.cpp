@@ -4,7 +4,7 @@
 #include "golden/golden.h"
 #include "lacuna/framework/kernels/nm/nm_selection.hpp"
 
-namespace lacuna {
+namespace lacuna::nm_selection_test {
 namespace {
 
 TEST(GoldenNmSelection, MagnitudeMasksAgreeExactly) {
@@ -30,4 +30,4 @@ TEST(GoldenNmSelection, MagnitudeMasksAgreeExactly) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_selection_test

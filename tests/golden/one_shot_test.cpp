@@ -9,7 +9,7 @@
 #include "lacuna/sparsity/one_shot/one_shot.h"
 #include "lacuna/sparsity/options/counting.hpp"
 
-namespace lacuna {
+namespace lacuna::one_shot_test {
 namespace {
 
 using golden::ModelKind;
@@ -365,4 +365,4 @@ TEST(GoldenOneShot, SparseGptMasksOfModelOptAgree) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::one_shot_test

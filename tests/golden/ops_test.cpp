@@ -21,7 +21,7 @@
 #include "lacuna/framework/autograd/tokens/attention.h"
 #include "lacuna/framework/autograd/tokens/embedding.h"
 
-namespace lacuna {
+namespace lacuna::ops_test {
 namespace {
 
 struct Case {
@@ -242,4 +242,4 @@ TEST(GoldenOps, ValuesAndGradientsAgreeWithPyTorch) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::ops_test

@@ -7,7 +7,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 
-namespace lacuna {
+namespace lacuna::optimizer_test {
 namespace {
 
 // Element `step` of an array whose first dimension is the step.
@@ -49,4 +49,4 @@ TEST(OptimizerGolden, FollowsPyTorchStepByStep) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::optimizer_test

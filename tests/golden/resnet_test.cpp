@@ -16,7 +16,7 @@
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/train/weights/model_file.h"
 
-namespace lacuna {
+namespace lacuna::resnet_test {
 namespace {
 
 using golden::Arrays;
@@ -200,4 +200,4 @@ TEST(GoldenResNets, TrainedWeightsGiveTheirLogits) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::resnet_test

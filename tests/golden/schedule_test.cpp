@@ -6,7 +6,7 @@
 #include "golden/golden.h"
 #include "lacuna/framework/io/yaml.h"
 
-namespace lacuna {
+namespace lacuna::schedule_test {
 namespace {
 
 using testing::ElementsAre;
@@ -71,4 +71,4 @@ TEST(ScheduleGolden, UpdateSteps) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::schedule_test

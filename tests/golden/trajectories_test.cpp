@@ -14,7 +14,7 @@
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 
-namespace lacuna {
+namespace lacuna::trajectories_test {
 namespace {
 
 /// What a file's networks are: layers, their sizes as the first weights of a group have them.
@@ -279,4 +279,4 @@ TEST(GoldenTrajectories, OfConvolutions) { check_convolutions("masked"); }
 TEST(GoldenTrajectories, OfConvolutionsInCsr) { check_convolutions("csr"); }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::trajectories_test

@@ -18,7 +18,7 @@
 #include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
 
-namespace lacuna {
+namespace lacuna::transformer_test {
 namespace {
 
 using golden::expect_near_largest;
@@ -233,4 +233,4 @@ TEST(GoldenTransformers, GiveTheSameMaskedAndInCsrWithHalfTheirWeights) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::transformer_test

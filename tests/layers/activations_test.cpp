@@ -8,7 +8,7 @@
 #include "lacuna/layers/flatten.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::activations_test {
 namespace {
 
 float at(Module& module, float x) { return module(Tensor::full({1, 1}, x)).value().item(); }
@@ -74,4 +74,4 @@ TEST(FlattenLayer, KeepsTheBatch) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::activations_test

@@ -13,7 +13,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::batch_norm_test {
 namespace {
 
 // Channel 0: 1, 3, 5, 7, of mean 4 and variances 5 (population) and 20/3 (sample); channel 1 is ten
@@ -268,4 +268,4 @@ TEST(BatchNormLayer, RefusesShapesAndOptions) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::batch_norm_test

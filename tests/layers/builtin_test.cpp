@@ -11,7 +11,7 @@
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::builtin_test {
 namespace {
 
 using testing::ElementsAre;
@@ -184,4 +184,4 @@ TEST(Builtin, AnUnknownKeyIsFoundAfterwards) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::builtin_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::dropout_test {
 namespace {
 
 Tensor ones() { return Tensor::full({10, 40}, 1.0f); }
@@ -69,4 +69,4 @@ TEST(DropoutLayer, AProbabilityOutOfRangeIsAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::dropout_test

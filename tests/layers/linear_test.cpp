@@ -10,7 +10,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::linear_test {
 namespace {
 
 TEST(LinearLayer, ComputesAndCollectsGradients) {
@@ -113,4 +113,4 @@ TEST(LinearLayer, SizesBelowOneAreErrors) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::linear_test

@@ -6,7 +6,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::norms_test {
 namespace {
 
 TEST(LayerNormLayer, NormalizesThenScalesAndShifts) {
@@ -85,4 +85,4 @@ TEST(GroupNormLayer, BadSizesAreErrors) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::norms_test

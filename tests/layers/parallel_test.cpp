@@ -11,7 +11,7 @@
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::parallel_test {
 namespace {
 
 using testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(Parallel, SideBySideComparesAllButOneDimension) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::parallel_test

@@ -12,7 +12,7 @@
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::residual_test {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST(Residual, RefusesShapesThatDiffer) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::residual_test

@@ -18,7 +18,7 @@
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::semi_sparse_activation_test {
 namespace {
 
 // The n largest |x| of each m, counted one by one.
@@ -188,4 +188,4 @@ TEST(SemiSparseActivation, IsMadeFromOptions) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::semi_sparse_activation_test

@@ -20,7 +20,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::shards_test {
 namespace {
 
 // A stem, a block whose normalization takes an addition and a ReLU in, another whose shortcut has a
@@ -146,4 +146,4 @@ TEST(DataParallel, NamesTheProcessesThatDivideTheShards) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::shards_test

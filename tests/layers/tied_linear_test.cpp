@@ -17,7 +17,7 @@
 #include "lacuna/sparsity/static.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::tied_linear_test {
 namespace {
 
 // Multiplies the table element by element with what it is given: a use of a parameter as a leaf.
@@ -184,4 +184,4 @@ TEST(TiedLinear, RefusesWhatItCannotUse) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tied_linear_test

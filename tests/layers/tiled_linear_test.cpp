@@ -11,7 +11,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::tiled_linear_test {
 namespace {
 
 TEST(TiledLinear, IsLinearLayersOneAfterTheOther) {
@@ -77,4 +77,4 @@ TEST(TiledLinear, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tiled_linear_test

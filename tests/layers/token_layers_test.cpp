@@ -18,7 +18,7 @@
 #include "lacuna/layers/tokens/token_pooling.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::token_layers_test {
 namespace {
 
 std::unique_ptr<Module> make(const std::string& name, const Config& options, const Shape& input) {
@@ -178,4 +178,4 @@ TEST(TokenPoolingLayers, MakeOneVectorOfASequence) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::token_layers_test

@@ -6,7 +6,7 @@
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::adam_test {
 namespace {
 
 TEST(Adam, TheFirstStepIsTheLearningRateWhateverTheGradient) {
@@ -68,4 +68,4 @@ TEST(Adam, RefusesOptionsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::adam_test

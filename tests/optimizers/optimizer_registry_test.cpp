@@ -6,7 +6,7 @@
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::optimizer_registry_test {
 namespace {
 
 std::vector<ParameterPtr> parameters() {
@@ -107,4 +107,4 @@ TEST(OptimizerRegistry, WrongGroupsGetTheirPosition) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::optimizer_registry_test

@@ -10,7 +10,7 @@
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::optimizer_state_test {
 namespace {
 
 using testing::ElementsAre;
@@ -260,4 +260,4 @@ TEST(OptimizerStateDict, StatesOfMomentumDoNotFitPlainDescent) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::optimizer_state_test

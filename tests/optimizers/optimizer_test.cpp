@@ -12,7 +12,7 @@
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::optimizer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -361,4 +361,4 @@ TEST(Optimizer, RefusesNullParametersAndAWarmupWithoutEnd) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::optimizer_test

@@ -12,7 +12,7 @@
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::regrown_test {
 namespace {
 
 constexpr RegrownWeights kOwn{.age = RegrownWeights::Age::Own};
@@ -307,4 +307,4 @@ TEST(Regrown, IsReadFromAConfiguration) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::regrown_test

@@ -13,7 +13,7 @@
 #include "lacuna/optimizers/sgd.h"
 #include "state_differences.h"
 
-namespace lacuna {
+namespace lacuna::row_update_test {
 namespace {
 
 constexpr int64_t kRows = 11, kColumns = 7;
@@ -198,4 +198,4 @@ TEST(RowUpdate, GoesOnFromSavedStatesToTheSameBits) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::row_update_test

@@ -5,7 +5,7 @@
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::sgd_test {
 namespace {
 
 // Two steps with gradient 1, then 0, from the value 1.
@@ -64,4 +64,4 @@ TEST(Sgd, RefusesOptionsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sgd_test

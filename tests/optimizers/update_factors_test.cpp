@@ -10,7 +10,7 @@
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::update_factors_test {
 namespace {
 
 template <class OptimizerType, class Options>
@@ -55,4 +55,4 @@ TEST(UpdateFactors, LeaveGroupsTheirOwnRates) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::update_factors_test

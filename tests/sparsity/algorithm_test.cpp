@@ -14,7 +14,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::algorithm_test {
 namespace {
 
 TEST(StaticTest, KeepsItsMaskAndPrunesStates) {
@@ -267,4 +267,4 @@ TEST(StaticTest, NaNInAPrunedPositionsGradientDoesNotLeak) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::algorithm_test

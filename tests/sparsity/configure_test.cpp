@@ -12,7 +12,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::configure_test {
 namespace {
 
 std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
@@ -393,4 +393,4 @@ TEST(ConfigureTest, AnErrorOfAValueFromTheCommandLineNamesThatAlone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::configure_test

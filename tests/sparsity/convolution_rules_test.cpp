@@ -13,7 +13,7 @@
 #include "sparsity/convolution_model.h"
 #include "sparsity/masks/by_hand.h"
 
-namespace lacuna {
+namespace lacuna::convolution_rules_test {
 namespace {
 
 by_hand::Scores magnitudes_of(const Tensor& a) {
@@ -243,4 +243,4 @@ TEST(ConvolutionRules, KeepAliveLeavesNoOutputAndNoInputChannelBehind) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_rules_test

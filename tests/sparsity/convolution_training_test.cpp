@@ -16,7 +16,7 @@
 #include "state_differences.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::convolution_training_test {
 namespace {
 
 const std::vector<std::string>& entries() {
@@ -282,4 +282,4 @@ TEST(ConvolutionUsers, SwapLinearLayersAlone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_training_test

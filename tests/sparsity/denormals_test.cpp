@@ -12,7 +12,7 @@
 #include "lacuna/optimizers/sgd.h"
 #include "sparsity/test_model.h"
 
-namespace lacuna {
+namespace lacuna::denormals_test {
 namespace {
 
 using testing::Each;
@@ -95,4 +95,4 @@ TEST_P(Denormals, AreNeverLeftByDecoupledDecay) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::denormals_test

@@ -11,7 +11,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::dynamic_test {
 namespace {
 
 TEST(DynamicTest, StartsFullUnlessStepZeroIsAnUpdate) {
@@ -97,4 +97,4 @@ TEST(GmpTest, RefusesAConstantAndADropFraction) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::dynamic_test

@@ -12,7 +12,7 @@
 #include "lacuna/optimizers/sgd.h"
 #include "lacuna/sparsity/configure.h"
 
-namespace lacuna {
+namespace lacuna::first_values_test {
 namespace {
 
 constexpr int64_t kIn = 400, kOut = 300;
@@ -147,4 +147,4 @@ TEST(FirstValues, OfXavierReckonWithInputsAndOutputs) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::first_values_test

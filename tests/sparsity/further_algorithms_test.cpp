@@ -18,7 +18,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::further_algorithms_test {
 namespace {
 
 Schedule polynomial(double final, int end) {
@@ -303,4 +303,4 @@ TEST(AcDcTest, RefusesAScheduleAndADropFraction) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::further_algorithms_test

@@ -15,7 +15,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::grow_by_choice_test {
 namespace {
 
 std::unique_ptr<SparsityAlgorithm> make(const std::string& yaml) {
@@ -121,4 +121,4 @@ TEST(GrowByChoice, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::grow_by_choice_test

@@ -6,7 +6,7 @@
 #include "lacuna/sparsity/static.h"
 #include "sparsity/test_model.h"
 
-namespace lacuna {
+namespace lacuna::layout_state_test {
 namespace {
 
 using testing::AllOf;
@@ -100,4 +100,4 @@ TEST(EverActive, IsReadFromAByteForEachPositionToo) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::layout_state_test

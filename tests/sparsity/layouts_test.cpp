@@ -18,7 +18,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::layouts_test {
 namespace {
 
 /// 20 → 24 → ReLU → 16 → ReLU → 8 on random data, by an algorithm and an optimizer in YAML.
@@ -293,4 +293,4 @@ TEST(UserAlgorithms, SetItselfHasNoSuchLimit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::layouts_test

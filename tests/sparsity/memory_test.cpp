@@ -13,7 +13,7 @@
 #include "memory/live_bytes.h"
 #include "test_model.h"
 
-namespace lacuna {
+namespace lacuna::memory_test {
 namespace {
 
 constexpr int64_t kIn = 1024, kOut = 1536;
@@ -99,4 +99,4 @@ TEST(UsersMemoryTest, AUsersMasksCostABitAPosition) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::memory_test

@@ -11,7 +11,7 @@
 #include "memory/live_bytes.h"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::one_shot_memory_test {
 namespace {
 
 /// A linear layer [out, in] pruned by `options`; the most that was held meanwhile beyond what was
@@ -92,4 +92,4 @@ TEST(MagnitudeMemory, WithoutExamplesThereIsNoGramMatrix) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::one_shot_memory_test

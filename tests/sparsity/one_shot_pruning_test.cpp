@@ -18,7 +18,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::one_shot_pruning_test {
 namespace {
 
 OneShotPruningOptions of(OneShotMethod method, double sparsity) {
@@ -355,4 +355,4 @@ TEST(OneShotPruningTest, DampingIsANumberOrAutomatic) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::one_shot_pruning_test

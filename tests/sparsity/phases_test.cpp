@@ -11,7 +11,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::phases_test {
 namespace {
 
 std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
@@ -247,4 +247,4 @@ TEST(Phases, NullAlgorithmsAreErrors) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::phases_test

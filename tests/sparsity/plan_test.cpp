@@ -11,7 +11,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::plan_test {
 namespace {
 
 std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
@@ -196,4 +196,4 @@ TEST(PlanTest, RefusesATargetThatCannotBeReached) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::plan_test

@@ -16,7 +16,7 @@
 #include "sparsity/masks/by_definition.h"
 #include "test_model.h"
 
-namespace lacuna {
+namespace lacuna::properties_test {
 namespace {
 
 constexpr const char* kWeights[] = {"fc1.weight", "fc2.weight"};
@@ -277,4 +277,4 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, NanInPrunedGradients,
                                          "{algorithm: acdc, sparsity: 0.5, update: {freq: 4}}"));
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::properties_test

@@ -12,7 +12,7 @@
 #include "state_differences.h"
 #include "test_model.h"
 
-namespace lacuna {
+namespace lacuna::resume_test {
 namespace {
 
 constexpr int kSteps = 12;
@@ -141,4 +141,4 @@ INSTANTIATE_TEST_SUITE_P(All, ResumedAlgorithm, testing::ValuesIn(variants()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::resume_test

@@ -18,7 +18,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::semi_sparse_test {
 namespace {
 
 // The two largest |w| of every four, by hand: one is dropped that two others of its four exceed.
@@ -285,4 +285,4 @@ TEST(SemiSparse, ResumesBitForBit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::semi_sparse_test

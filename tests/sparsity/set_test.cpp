@@ -8,7 +8,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::set_test {
 namespace {
 
 TEST(SetTest, NnzIsConstantAndSurvivorsKeepTheirState) {
@@ -143,4 +143,4 @@ TEST(RigLTest, MicroBatchesAddUpToTheWholeBatch) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::set_test

@@ -21,7 +21,7 @@
 #include "random_values.h"
 #include "test_model.h"
 
-namespace lacuna {
+namespace lacuna::sparsify_test {
 namespace {
 
 struct SparsifierCase {
@@ -224,4 +224,4 @@ TEST(Sparsify, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sparsify_test

@@ -18,7 +18,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::srigl_test {
 namespace {
 
 std::unique_ptr<SparsityAlgorithm> make_srigl(const std::string& keys) {
@@ -225,4 +225,4 @@ TEST(SRigL, RefusesWhatDoesNotGoWithAConstantFanIn) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::srigl_test

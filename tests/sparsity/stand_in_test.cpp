@@ -13,7 +13,7 @@
 #include "lacuna/sparsity/static.h"
 #include "test_model.h"
 
-namespace lacuna {
+namespace lacuna::stand_in_test {
 namespace {
 
 class StandIn final : public SparsityAlgorithm {
@@ -66,4 +66,4 @@ TEST(StandInTest, APhaseEndsWhatItStandsFor) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::stand_in_test

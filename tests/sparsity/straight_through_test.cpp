@@ -12,7 +12,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::straight_through_test {
 namespace {
 
 /// SGD that fails in the update of one parameter, once it has changed others.
@@ -120,4 +120,4 @@ TEST(Masters, GoBackWhenAnUpdateThrows) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::straight_through_test

@@ -21,7 +21,7 @@
 #include "test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::structure_test {
 namespace {
 
 std::vector<float> random_scores(size_t count, const char* name) {
@@ -304,4 +304,4 @@ TEST(StructuredConfig, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::structure_test

@@ -9,7 +9,7 @@
 #include "lacuna/sparsity/configure.h"
 #include "test_model.h"
 
-namespace lacuna {
+namespace lacuna::threads_test {
 namespace {
 
 struct Outcome {
@@ -83,4 +83,4 @@ INSTANTIATE_TEST_SUITE_P(
                     "{algorithm: rigl, sparsity: 0.3, update: {freq: 2}}"));
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::threads_test

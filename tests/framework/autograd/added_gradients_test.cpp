@@ -12,7 +12,7 @@
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/core/shards.h"
 
-namespace lacuna {
+namespace lacuna::added_gradients_test {
 namespace {
 
 using Norm = std::function<Variable(const Variable&)>;
@@ -239,4 +239,4 @@ TEST(DeferredSums, AreRecordedWhereAndAsTheyWereWritten) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::added_gradients_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::engine_test {
 namespace {
 
 using testing::ElementsAre;
@@ -229,4 +229,4 @@ TEST(AddGradient, AddsAcrossStorageOrders) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::engine_test

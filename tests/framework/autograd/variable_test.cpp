@@ -12,7 +12,7 @@
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/shape.h"
 
-namespace lacuna {
+namespace lacuna::variable_test {
 namespace {
 
 // Twice a variable; counts how often it was computed.
@@ -134,4 +134,4 @@ TEST_F(DeferredVariable, RecordsNothingWhereItWasMadeWhileRecordingIsOff) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::variable_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::config_test {
 namespace {
 
 using testing::ElementsAre;
@@ -273,4 +273,4 @@ TEST(Config, RangesAreCheckedWithThePosition) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::config_test

@@ -5,7 +5,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::earlier_keys_test {
 namespace {
 
 TEST(EarlierKeys, AreRenamedInTheirPlace) {
@@ -33,4 +33,4 @@ TEST(EarlierKeys, AreRenamedInAssignments) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::earlier_keys_test

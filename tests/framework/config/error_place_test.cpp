@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lacuna {
+namespace lacuna::error_place_test {
 namespace {
 
 TEST(ErrorPlace, IsReadOffTheMessage) {
@@ -27,4 +27,4 @@ TEST(ErrorPlace, LeavesOutWhatTheMessageDoesNotSay) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::error_place_test

@@ -7,7 +7,7 @@
 #include "lacuna/framework/config/names.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::familiar_names_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -71,4 +71,4 @@ TEST(FamiliarNames, NameTheKeyThatIsMissing) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::familiar_names_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::integer_range_test {
 namespace {
 
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
@@ -40,4 +40,4 @@ TEST(IntegerRange, EverySeedOf63BitsIsOne) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::integer_range_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lacuna {
+namespace lacuna::names_test {
 namespace {
 
 TEST(Glob, StarCrossesDotsAndMatchesNothingToo) {
@@ -122,4 +122,4 @@ TEST(RenameByGlob, GivesNothingWhereTheGlobDoesNotMatch) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::names_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::pattern_shape_test {
 namespace {
 
 TEST(PatternShape, ItsTextLeadsBackToIt) {
@@ -148,4 +148,4 @@ TEST(PatternShape, RefusesAShapeThatItDoesNotDivide) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::pattern_shape_test

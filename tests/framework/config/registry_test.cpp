@@ -4,7 +4,7 @@
 
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::registry_test {
 namespace {
 
 TEST(Registry, FindsListsAndMakes) {
@@ -51,4 +51,4 @@ TEST(Registry, ANameIsTakenOnce) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::registry_test

@@ -6,7 +6,7 @@
 
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::schedule_test {
 namespace {
 
 using Entries = std::vector<Config::Entry>;
@@ -190,4 +190,4 @@ TEST(UpdateSchedule, MessagesSayWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::schedule_test

@@ -5,7 +5,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::state_dict_test {
 namespace {
 
 TEST(StateDict, KeepsEveryTypeOfValue) {
@@ -57,4 +57,4 @@ TEST(StateDict, MessagesNameWhatIsMissingOrOfAnotherType) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::state_dict_test

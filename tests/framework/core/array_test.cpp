@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace lacuna {
+namespace lacuna::array_test {
 namespace {
 
 TEST(ArrayTest, IsCountedAndKeepsItsBlockForTheNext) {
@@ -33,4 +33,4 @@ TEST(ArrayTest, ZeroesOnlyWhenToldTo) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::array_test

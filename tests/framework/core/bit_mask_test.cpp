@@ -4,7 +4,7 @@
 
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::bit_mask_test {
 namespace {
 
 TEST(BitMask, HasItsSizeAndNoBitsPastTheEnd) {
@@ -55,4 +55,4 @@ TEST(BitMask, RefusesNegativeSizes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bit_mask_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::bit_words_test {
 namespace {
 
 bool bit(const std::vector<uint64_t>& words, int64_t i) {
@@ -29,4 +29,4 @@ TEST(BitWords, ArePutFromAnyBitOnAndNoOthersChange) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bit_words_test

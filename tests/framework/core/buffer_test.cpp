@@ -14,7 +14,7 @@
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 #endif
 
-namespace lacuna {
+namespace lacuna::buffer_test {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -95,4 +95,4 @@ TEST(BlockCache, ForgetsSizesThatAreNoLongerAskedFor) {
 #endif
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::buffer_test

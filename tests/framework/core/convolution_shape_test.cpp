@@ -5,7 +5,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::convolution_shape_test {
 namespace {
 
 // Places along one side, counted: where the last tap is still within the padded image.
@@ -118,4 +118,4 @@ TEST(ConvolutionShape, AKernelThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_shape_test

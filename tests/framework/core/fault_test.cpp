@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 
-namespace lacuna {
+namespace lacuna::fault_test {
 namespace {
 
 // The variable is read once in a process: each case runs in a child of its own.
@@ -40,4 +40,4 @@ TEST_F(FaultDeathTest, DoesNothingOtherwise) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::fault_test

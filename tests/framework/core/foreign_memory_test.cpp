@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace lacuna {
+namespace lacuna::foreign_memory_test {
 namespace {
 
 struct alignas(4096) Page {
@@ -63,4 +63,4 @@ TEST(ForeignMemory, AtTheEndOfAPageIsCopied) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::foreign_memory_test

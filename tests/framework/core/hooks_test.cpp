@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace lacuna {
+namespace lacuna::hooks_test {
 namespace {
 
 using testing::ElementsAre;
@@ -60,4 +60,4 @@ TEST(Hooks, MayRemoveAndAddWhileTheListRuns) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hooks_test

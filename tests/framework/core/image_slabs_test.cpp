@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/tensor.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::image_slabs_test {
 namespace {
 
 constexpr Order kOrders[] = {Order::RowMajor, Order::BatchSlabs, Order::ImageSlabs,
@@ -271,4 +271,4 @@ TEST(ImageOrders, DataInAnotherOrderIsRefused) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::image_slabs_test

@@ -9,7 +9,7 @@
 
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::input_checks_test {
 namespace {
 
 TEST(InputChecks, KnowsUtf8) {
@@ -131,4 +131,4 @@ TEST_F(MemoryGroups, SayNothingWhereThereAreNone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::input_checks_test

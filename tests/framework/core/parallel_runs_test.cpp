@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::parallel_runs_test {
 namespace {
 
 TEST(ParallelRuns, EachBlockIsRunOnce) {
@@ -41,4 +41,4 @@ TEST(ParallelRuns, AnExceptionIsRethrown) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::parallel_runs_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::parallel_test {
 namespace {
 
 class Parallel : public testing::TestWithParam<int> {
@@ -144,4 +144,4 @@ TEST(NumThreads, MustBePositive) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::parallel_test

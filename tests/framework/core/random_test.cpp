@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-namespace lacuna {
+namespace lacuna::random_test {
 namespace {
 
 using testing::ElementsAre;
@@ -83,4 +83,4 @@ TEST(CounterRng, BelowStaysBelowAndReachesAll) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::random_test

@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::shape_test {
 namespace {
 
 TEST(Shape, ScalarHasOneElement) {
@@ -72,4 +72,4 @@ TEST(Shape, TapsAreAllDimensionsFromTheThirdOn) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::shape_test

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::shards_test {
 namespace {
 
 using testing::Each;
@@ -185,4 +185,4 @@ TEST(Shards, ScopesNest) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::shards_test

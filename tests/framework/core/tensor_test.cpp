@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::tensor_test {
 namespace {
 
 using testing::Each;
@@ -143,4 +143,4 @@ TEST(Tensor, PaddingBeyondWhatMemoryCanHoldIsRefused) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tensor_test

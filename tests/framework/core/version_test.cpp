@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-namespace lacuna {
+namespace lacuna::version_test {
 namespace {
 
 TEST(Version, IsThatOfTheCMakeProject) {
@@ -19,4 +19,4 @@ TEST(Version, IsThatOfTheCMakeProject) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::version_test

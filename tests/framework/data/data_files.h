@@ -12,7 +12,7 @@
 
 #include "temporary_folder.h"
 
-namespace lacuna::testing {
+namespace lacuna::test {
 
 /// Writes a file compressed and returns its path.
 inline std::string write_gzip(const std::string& path, std::string_view bytes) {
@@ -56,4 +56,4 @@ std::string message_of(Call&& call) {
   return "";
 }
 
-}  // namespace lacuna::testing
+}  // namespace lacuna::test

@@ -7,14 +7,14 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::dataset_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 Examples image_examples() {
   Examples examples;
@@ -235,4 +235,4 @@ TEST(Subset, MapsIndices) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::dataset_test

@@ -11,12 +11,12 @@
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "lacuna/framework/io/log.h"
 
-namespace lacuna {
+namespace lacuna::hdf5_label_forms_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 class Hdf5LabelForms : public ::testing::Test {
  protected:
@@ -225,4 +225,4 @@ TEST_F(LabelGaps, AreWarnedOfForEveryTypeThatReadsLabels) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hdf5_label_forms_test

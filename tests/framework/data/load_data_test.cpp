@@ -9,14 +9,14 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 
-namespace lacuna {
+namespace lacuna::load_data_test {
 namespace {
 
+using test::message_of;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Le;
-using testing::message_of;
 
 // A dataset that is no ArrayDataset, with a validation split of its own.
 class Constant final : public Dataset {
@@ -324,4 +324,4 @@ TEST_F(LoadData, TellsOfClassesThatALimitLeavesOut) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::load_data_test

@@ -10,12 +10,12 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::loader_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 // Examples that hold their own index; gathering throws while `failing` names one of them.
 class Indices final : public Dataset {
@@ -380,4 +380,4 @@ TEST(ForEachBatch, VisitsAllExamplesInOrder) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::loader_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::sampling_test {
 namespace {
 
 using testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(Sampling, KnowsTheLabelsOfExamples) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sampling_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/io/yaml.h"
 
-namespace lacuna {
+namespace lacuna::stored_data_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -148,4 +148,4 @@ TEST_F(StoredDataHash, OfLargeDataTakesSamples) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::stored_data_test

@@ -16,7 +16,7 @@
 #include "paths.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::agreement_test {
 namespace {
 
 using testing::HasSubstr;
@@ -353,4 +353,4 @@ TEST_F(Agreement, FastReductionComesCloseByAnyNumberOfProcesses) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::agreement_test

@@ -17,7 +17,7 @@
 #include "lacuna/layers/linear.h"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::buckets_test {
 namespace {
 
 class Arrived final : public PendingMessages {
@@ -126,4 +126,4 @@ TEST(Buckets, InAnyOrderAreSummedByMpiFromFourProcessesOn) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::buckets_test

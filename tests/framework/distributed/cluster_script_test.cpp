@@ -14,7 +14,7 @@
 #include "framework/distributed/job.h"
 #include "paths.h"
 
-namespace lacuna {
+namespace lacuna::cluster_script_test {
 namespace {
 
 using testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST_F(ClusterScript, StartsAMistakeOnce) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cluster_script_test

@@ -11,7 +11,7 @@
 #include "framework/train/tiny_convolution.h"
 #include "paths.h"
 
-namespace lacuna {
+namespace lacuna::faults_test {
 namespace {
 
 using testing::HasSubstr;
@@ -315,4 +315,4 @@ TEST_F(Job, SavesWhenTheLauncherHandsASignalOn) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::faults_test

@@ -7,7 +7,7 @@
 #include "framework/distributed/job.h"
 #include "framework/train/tiny_convolution.h"
 
-namespace lacuna {
+namespace lacuna::identity_test {
 namespace {
 
 const std::string kMlp = R"(
@@ -293,4 +293,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Case>& given) { return std::string(given.param.name); });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::identity_test

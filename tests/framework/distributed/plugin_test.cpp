@@ -12,7 +12,7 @@
 #include "paths.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::plugin_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,4 +37,4 @@ TEST(Plugin, OfAnotherProgramIsPassedOver) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::plugin_test

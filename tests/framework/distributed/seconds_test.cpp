@@ -7,7 +7,7 @@
 
 #include "framework/distributed/job.h"
 
-namespace lacuna {
+namespace lacuna::seconds_test {
 namespace {
 
 using testing::HasSubstr;
@@ -33,4 +33,4 @@ TEST_F(SecondsOfAJob, AreOneNumberOfSteps) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::seconds_test

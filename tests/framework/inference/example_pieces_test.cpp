@@ -9,7 +9,7 @@
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/residual.h"
 
-namespace lacuna {
+namespace lacuna::example_pieces_test {
 namespace {
 
 constexpr int64_t kMany = 1'000'000'000;
@@ -81,4 +81,4 @@ TEST(ExamplePieces, AreTheWholeBatchWhereExamplesMix) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::example_pieces_test

@@ -23,7 +23,7 @@
 #include "lacuna/sparsity/configure.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::fold_batch_norm_test {
 namespace {
 
 const Shape kImage{3, 8, 6};
@@ -303,4 +303,4 @@ TEST(FoldBatchNorm, RefusesExamplesThatTheModelDoesNotTake) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::fold_batch_norm_test

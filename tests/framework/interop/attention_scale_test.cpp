@@ -18,7 +18,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::attention_scale_test {
 namespace {
 
 const Shape kTokens{6};
@@ -102,4 +102,4 @@ TEST_F(AttentionScale, IsRefusedWhereNoLinearLayerStandsBeforeAttention) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::attention_scale_test

@@ -19,7 +19,7 @@
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/onnx/export_onnx.hpp"
 
-namespace lacuna {
+namespace lacuna::damaged_models_test {
 namespace {
 
 struct Kind {
@@ -197,4 +197,4 @@ INSTANTIATE_TEST_SUITE_P(OnTheWayToOnnx, DamagedModels, testing::ValuesIn(kKinds
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::damaged_models_test

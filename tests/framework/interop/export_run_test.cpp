@@ -15,7 +15,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::export_run_test {
 namespace {
 
 using testing::ElementsAre;
@@ -337,4 +337,4 @@ TEST_F(ExportRun, LoadedRunsPredictAndKeepTheirPatterns) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::export_run_test

@@ -16,7 +16,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::export_sparse_test {
 namespace {
 
 constexpr const char* kSparseLayers = R"(
@@ -152,4 +152,4 @@ TEST_F(SparseExport, SparseGoesWithFormatsThatHaveIt) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::export_sparse_test

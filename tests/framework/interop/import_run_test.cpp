@@ -21,7 +21,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::import_run_test {
 namespace {
 
 using testing::Contains;
@@ -210,4 +210,4 @@ TEST_F(ImportSmall, NothingIsLeftOfWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::import_run_test

@@ -16,7 +16,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::suggested_config_test {
 namespace {
 
 using testing::ElementsAre;
@@ -296,4 +296,4 @@ TEST(StackParts, ComeInTheirNaturalOrder) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::suggested_config_test

@@ -21,7 +21,7 @@
 #include "paths.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::checkpoint_test {
 namespace {
 
 using testing::AllOf;
@@ -380,4 +380,4 @@ TEST(Checkpoint, AProcessKilledWhileWritingLeavesAGoodOne) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::checkpoint_test

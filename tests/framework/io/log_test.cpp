@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::log_test {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST_F(Log, OfARunIsNoLink) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::log_test

@@ -11,7 +11,7 @@
 #include "lacuna/framework/io/log.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::progress_test {
 namespace {
 
 using testing::HasSubstr;
@@ -148,4 +148,4 @@ TEST(NumberWords, RoundToFourDigitsOrToWholeNumbers) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::progress_test

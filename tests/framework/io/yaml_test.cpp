@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/error.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::yaml_test {
 namespace {
 
 using testing::AllOf;
@@ -373,4 +373,4 @@ TEST(Override, RefusesWhatWouldNestTooDeepToBeReadAgain) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::yaml_test

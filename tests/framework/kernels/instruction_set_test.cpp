@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/compiled_instruction_sets.hpp"
 
-namespace lacuna {
+namespace lacuna::instruction_set_test {
 namespace {
 
 // The variable is read once in a process, so that each value is tried in a process of its own.
@@ -66,4 +66,4 @@ TEST(UncompiledInstructionSet, IsTheProcessorsBestWithoutKernels) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::instruction_set_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lacuna {
+namespace lacuna::batch_sums_test {
 namespace {
 
 TEST(BatchSumsTest, OneClaimIsMetForThatTensorAlone) {
@@ -29,4 +29,4 @@ TEST(BatchSumsTest, WhoAsksForNothingHidesWhoAskedBefore) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::batch_sums_test

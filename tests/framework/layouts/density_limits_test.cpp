@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lacuna {
+namespace lacuna::density_limits_test {
 namespace {
 
 TEST(DensityLimitKey, ItsTextLeadsBackToIt) {
@@ -18,4 +18,4 @@ TEST(DensityLimitKey, ItsTextLeadsBackToIt) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::density_limits_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/random.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::find_pattern_test {
 namespace {
 
 // Of a matrix, or of a convolution's weight [out, in, kernel], by row, channel and tap.
@@ -116,4 +116,4 @@ TEST(FindPattern, WhatHasNothingToFindIsUnstructured) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::find_pattern_test

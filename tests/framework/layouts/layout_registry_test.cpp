@@ -4,7 +4,7 @@
 
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::layout_registry_test {
 namespace {
 
 TEST(LayoutRegistry, FindsTheBuiltInLayoutsByName) {
@@ -21,4 +21,4 @@ TEST(LayoutRegistry, ANameIsTakenOnce) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::layout_registry_test

@@ -7,7 +7,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::layout_test {
 namespace {
 
 PatternPtr checkered(const Shape& shape, const Layout& layout = masked_layout()) {
@@ -170,4 +170,4 @@ TEST(PatternTest, CountsAndRefusals) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::layout_test

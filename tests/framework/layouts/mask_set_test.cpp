@@ -8,7 +8,7 @@
 #include "lacuna/framework/layouts/pattern.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::mask_set_test {
 namespace {
 
 BitMask random_mask(int64_t size, float density, uint64_t seed) {
@@ -104,4 +104,4 @@ TEST(MaskSetTest, AChannelWithoutANonzeroAtAnyTapIsDead) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mask_set_test

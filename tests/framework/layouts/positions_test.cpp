@@ -6,7 +6,7 @@
 
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::positions_test {
 namespace {
 
 Positions of(const Shape& shape, std::vector<int64_t> flat) { return Positions::of(shape, flat); }
@@ -39,4 +39,4 @@ TEST(PositionsTest, ContainsAndCommon) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::positions_test

@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::expression_test {
 namespace {
 
 Number number(const std::string& expression) {
@@ -78,4 +78,4 @@ TEST(Expression, RefusesWhatHasNoValue) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::expression_test

@@ -10,7 +10,7 @@
 #include "lacuna/layers/builtin.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::model_layers_test {
 namespace {
 
 using testing::ElementsAre;
@@ -344,4 +344,4 @@ TEST(ModelLayers, RefusesWhatIsNoModel) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::model_layers_test

@@ -10,7 +10,7 @@
 #include "lacuna/layers/builtin.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::qkv_test {
 namespace {
 
 // What is filled into layers is asked of their types.
@@ -115,4 +115,4 @@ TEST(ModelContext, LeavesTemplatesRepetitionsAndTiedWeights) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::qkv_test

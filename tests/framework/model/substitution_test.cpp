@@ -8,7 +8,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::substitution_test {
 namespace {
 
 Scope scope() {
@@ -94,4 +94,4 @@ TEST(Substitution, RefusesWhatHasNoValue) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::substitution_test

@@ -7,7 +7,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::buffers_test {
 namespace {
 
 using testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(Buffers, BadNamesAreErrors) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::buffers_test

@@ -5,7 +5,7 @@
 #include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
 
-namespace lacuna {
+namespace lacuna::chain_test {
 namespace {
 
 TEST(Chain, PassesValuesAndShapesOn) {
@@ -28,4 +28,4 @@ TEST(Chain, PassesValuesAndShapesOn) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::chain_test

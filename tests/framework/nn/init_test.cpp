@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::init_test {
 namespace {
 
 using testing::ThrowsMessage;
@@ -167,4 +167,4 @@ TEST(Init, TruncatedNormalStaysWithinTwoDeviations) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::init_test

@@ -15,7 +15,7 @@
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"
 
-namespace lacuna {
+namespace lacuna::module_rows_test {
 namespace {
 
 // Holds a layer without saying what it gives it.
@@ -149,4 +149,4 @@ TEST(Flops, OfTrainingLeaveOutTheGradientsOfWhatIsFrozen) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::module_rows_test

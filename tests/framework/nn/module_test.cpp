@@ -7,7 +7,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::module_test {
 namespace {
 
 using testing::ElementsAre;
@@ -363,4 +363,4 @@ TEST(Module, NullChildrenAndParametersAreErrors) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::module_test

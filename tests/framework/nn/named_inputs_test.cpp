@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace lacuna {
+namespace lacuna::named_inputs_test {
 namespace {
 
 TEST(NamedInputs, AreFoundInTheInnermostScopeOfTheThread) {
@@ -30,4 +30,4 @@ TEST(NamedInputs, AreFoundInTheInnermostScopeOfTheThread) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::named_inputs_test

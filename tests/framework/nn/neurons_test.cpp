@@ -11,7 +11,7 @@
 #include "lacuna/layers/residual.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::neurons_test {
 namespace {
 
 PatternPtr pattern(const Shape& shape, const std::vector<int64_t>& flat,
@@ -80,4 +80,4 @@ TEST(CountNeurons, OfModelsWithConvolutionsThereIsNoChain) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::neurons_test

@@ -12,7 +12,7 @@
 #include "lacuna/layers/tokens/class_token.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::path_clash_test {
 namespace {
 
 const Linear::Options kSquare{.in_features = 4, .out_features = 4};
@@ -85,4 +85,4 @@ TEST(PathClash, OfALayerBelowABareParameter) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::path_clash_test

@@ -4,7 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 
-namespace lacuna {
+namespace lacuna::sequential_test {
 namespace {
 
 class Times final : public Module {
@@ -40,4 +40,4 @@ TEST(Sequential, RunsItsChildrenInOrder) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sequential_test

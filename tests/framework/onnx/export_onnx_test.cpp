@@ -16,7 +16,7 @@
 #include "paths.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::export_onnx_test {
 namespace {
 
 using onnx_tests::make_batch;
@@ -300,4 +300,4 @@ TEST(ExportOnnx, SaysThatAFileCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::export_onnx_test

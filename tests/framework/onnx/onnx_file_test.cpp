@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/layouts/layout.h"
 
-namespace lacuna {
+namespace lacuna::onnx_file_test {
 namespace {
 
 using onnx_tests::inputs_of;
@@ -121,4 +121,4 @@ TEST(OnnxFile, SoAreBatchAndLengthOfTokens) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::onnx_file_test

@@ -7,7 +7,7 @@
 #include "framework/shrink/small_models.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::opencv_test {
 namespace {
 
 std::vector<float> run_in_opencv(const std::string& path, const Tensor& inputs) {
@@ -92,4 +92,4 @@ TEST(OpenCv, RunsAResNet) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::opencv_test

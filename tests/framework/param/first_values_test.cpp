@@ -9,7 +9,7 @@
 #include "lacuna/framework/config/pattern_shape.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::first_values_test {
 namespace {
 
 TEST(ParameterTest, ValuesDependOnSeedAndNameAlone) {
@@ -189,4 +189,4 @@ TEST(ParameterTest, FirstValuesOfAConvolutionCountChannelsAndTaps) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::first_values_test

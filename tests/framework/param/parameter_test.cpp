@@ -10,7 +10,7 @@
 #include "lacuna/framework/config/pattern_shape.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::parameter_test {
 namespace {
 
 TEST(ParameterTest, SetPattern_KeepsSurvivorsAndStartsGrownAtZero) {
@@ -245,4 +245,4 @@ TEST(ParameterTest, ReportsItsMaskAndBytes) {
 // Of [2, 2, 1, 3]: the inputs of an output are all channels at all taps, the outputs of an input
 // are all outputs at all taps of the channel.
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::parameter_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/layouts/layout.h"
 
-namespace lacuna {
+namespace lacuna::row_gradient_test {
 namespace {
 
 using testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(RowGradient, ATapSeesAllRows) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::row_gradient_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/random.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::saved_parameter_test {
 namespace {
 
 using testing::ElementsAre;
@@ -229,4 +229,4 @@ TEST(SavedParameter, AMaskOfAnotherShapeIsAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::saved_parameter_test

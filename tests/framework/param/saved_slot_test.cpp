@@ -6,7 +6,7 @@
 
 #include "lacuna/framework/core/bit_mask.h"
 
-namespace lacuna {
+namespace lacuna::saved_slot_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(SavedSlot, DenseOnesHaveTheParametersShapeInEveryLayout) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::saved_slot_test

@@ -9,7 +9,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::bad_config_test {
 namespace {
 
 using testing::HasSubstr;
@@ -342,4 +342,4 @@ TEST_F(BadConfig, OfWhatIsTrainedAndAveraged) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bad_config_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/train/weights/model_file.h"
 #include "lacuna/layers/linear.h"
 
-namespace lacuna {
+namespace lacuna::bad_files_test {
 namespace {
 
 using testing::HasSubstr;
@@ -179,4 +179,4 @@ TEST_F(BadFiles, OfAnotherModel) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bad_files_test

@@ -9,7 +9,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::best_checkpoint_test {
 namespace {
 
 using testing::AllOf;
@@ -245,4 +245,4 @@ TEST_F(BestCheckpoint, LastIsForAFolder) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::best_checkpoint_test

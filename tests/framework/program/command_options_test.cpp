@@ -10,7 +10,7 @@
 #include "framework/program/data/trained_table.h"
 #include "lacuna/framework/config/names.h"
 
-namespace lacuna {
+namespace lacuna::command_options_test {
 namespace {
 
 using testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST_F(OptionNames, OverwriteReplacesWhatIsOfAnotherKind) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::command_options_test

@@ -9,7 +9,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::config_places_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST_F(ConfigPlaces, OfLearningRatesThatFallBelowZero) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::config_places_test

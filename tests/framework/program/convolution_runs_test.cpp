@@ -12,7 +12,7 @@
 #include "framework/train/tiny_convolution.h"
 #include "lacuna/framework/param/saved_parameter.hpp"
 
-namespace lacuna {
+namespace lacuna::convolution_runs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST_F(ConvolutionRuns, AreVerifiedAgainstMasked) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_runs_test

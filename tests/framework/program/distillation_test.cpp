@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::distillation_test {
 namespace {
 
 using testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST_F(DistillationRuns, SayWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::distillation_test

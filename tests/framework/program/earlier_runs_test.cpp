@@ -13,7 +13,7 @@
 #include "framework/program/runs.h"
 #include "paths.h"
 
-namespace lacuna {
+namespace lacuna::earlier_runs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -160,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(All, RunOfAnEarlierVersion,
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::earlier_runs_test

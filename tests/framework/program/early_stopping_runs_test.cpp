@@ -8,7 +8,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::early_stopping_runs_test {
 namespace {
 
 using EarlyStoppingOfRuns = RunFixture;
@@ -65,4 +65,4 @@ TEST_F(EarlyStoppingOfRuns, GoesByTheLossWhereAccuraciesAreEqual) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::early_stopping_runs_test

@@ -11,7 +11,7 @@
 #include "framework/program/data/trained_table.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 
-namespace lacuna {
+namespace lacuna::eval_without_training_data_test {
 namespace {
 
 using testing::HasSubstr;
@@ -204,4 +204,4 @@ TEST_F(EvalAlone, SaysWhereDataThatHasMovedIsToBeGiven) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::eval_without_training_data_test

@@ -9,7 +9,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::evaluation_runs_test {
 namespace {
 
 using testing::AllOf;
@@ -173,4 +173,4 @@ TEST_F(WideRuns, NeedNoMoreMemoryForMoreExamples) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::evaluation_runs_test

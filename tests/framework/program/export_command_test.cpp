@@ -3,7 +3,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::export_command_test {
 namespace {
 
 using testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST_F(ExportCommand, AFullDiskLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::export_command_test

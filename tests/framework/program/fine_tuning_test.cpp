@@ -11,7 +11,7 @@
 #include "framework/program/runs.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 
-namespace lacuna {
+namespace lacuna::fine_tuning_test {
 namespace {
 
 using testing::HasSubstr;
@@ -249,4 +249,4 @@ TEST_F(FineTuning, NamesTheArgumentThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::fine_tuning_test

@@ -6,7 +6,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::graph_test {
 namespace {
 
 using testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST_F(GraphRun, ErrorsOfTheModelEndThePlanWithItsPosition) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::graph_test

@@ -20,7 +20,7 @@
 #include "lacuna/framework/train/run_model.hpp"
 #include "paths.h"
 
-namespace lacuna {
+namespace lacuna::int8_doors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -335,4 +335,4 @@ TEST_F(Int8HuggingFace, FoldersComeBackWithTheSameOutputs) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::int8_doors_test

@@ -11,7 +11,7 @@
 
 #include "framework/program/data/trained_table.h"
 
-namespace lacuna {
+namespace lacuna::kept_files_test {
 namespace {
 
 using testing::HasSubstr;
@@ -212,4 +212,4 @@ TEST_F(Use, ARunThatGoesOnLeavesItsHardLinksAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::kept_files_test

@@ -8,7 +8,7 @@
 
 #include "framework/program/quantized_runs.h"
 
-namespace lacuna {
+namespace lacuna::learned_scales_runs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST_F(LearnedScalesRuns, RefuseKeysWithoutAMeaning) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::learned_scales_runs_test

@@ -10,7 +10,7 @@
 #include "framework/program/runs.h"
 #include "paths.h"
 
-namespace lacuna {
+namespace lacuna::own_things_test {
 namespace {
 
 using testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST_F(OwnThings, AreSwept) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::own_things_test

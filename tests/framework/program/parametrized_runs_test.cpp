@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::parametrized_runs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST_F(ParametrizedRuns, GoOnAndAreReadAgain) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::parametrized_runs_test

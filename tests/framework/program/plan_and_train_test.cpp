@@ -11,7 +11,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::plan_and_train_test {
 namespace {
 
 using testing::HasSubstr;
@@ -169,4 +169,4 @@ TEST_F(PlanAndTrain, RefuseTheSameModelsForMemory) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::plan_and_train_test

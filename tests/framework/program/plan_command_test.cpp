@@ -8,7 +8,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::plan_command_test {
 namespace {
 
 using testing::AllOf;
@@ -350,4 +350,4 @@ TEST_F(PlanCommand, AndTrainRefuseAnAcDcRunThatEndsDense) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::plan_command_test

@@ -12,7 +12,7 @@
 #include "framework/program/data/trained_table.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 
-namespace lacuna {
+namespace lacuna::predict_test {
 namespace {
 
 using testing::AllOf;
@@ -374,4 +374,4 @@ TEST_F(Use, PredictWritesToWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::predict_test

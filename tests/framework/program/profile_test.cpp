@@ -8,7 +8,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::profile_test {
 namespace {
 
 using testing::AllOf;
@@ -105,4 +105,4 @@ TEST_F(ProfileRun, CountsShardsAndTeachers) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::profile_test

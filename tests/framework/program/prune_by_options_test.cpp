@@ -8,7 +8,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::prune_by_options_test {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST_F(PruneByOptions, NeedsAFileOrASparsity) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::prune_by_options_test

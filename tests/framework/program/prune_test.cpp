@@ -11,7 +11,7 @@
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/param/saved_parameter.hpp"
 
-namespace lacuna {
+namespace lacuna::prune_test {
 namespace {
 
 using testing::HasSubstr;
@@ -389,4 +389,4 @@ TEST_F(Prune, RefusesAFolderThatIsInUse) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::prune_test

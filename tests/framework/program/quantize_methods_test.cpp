@@ -10,7 +10,7 @@
 
 #include "framework/program/quantized_runs.h"
 
-namespace lacuna {
+namespace lacuna::quantize_methods_test {
 namespace {
 
 using testing::HasSubstr;
@@ -315,4 +315,4 @@ TEST_F(QuantizeMethods, CompareShowsBytesAndRate) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::quantize_methods_test

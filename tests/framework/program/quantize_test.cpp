@@ -12,7 +12,7 @@
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
 
-namespace lacuna {
+namespace lacuna::quantize_test {
 namespace {
 
 using testing::HasSubstr;
@@ -275,4 +275,4 @@ TEST_F(Quantize, RunsAsFloat32WhereInt8IsSlower) {
 #endif
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::quantize_test

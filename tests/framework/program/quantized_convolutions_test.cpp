@@ -9,7 +9,7 @@
 #include "framework/program/quantized_runs.h"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 
-namespace lacuna {
+namespace lacuna::quantized_convolutions_test {
 namespace {
 
 using testing::HasSubstr;
@@ -159,4 +159,4 @@ TEST_F(QuantizedConvolutions, RefuseAnotherNormThanTheirs) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::quantized_convolutions_test

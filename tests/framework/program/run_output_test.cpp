@@ -8,7 +8,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::run_output_test {
 namespace {
 
 using testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST_F(RunOutput, SaysNoMoreOfALongRunThanOfAShortOne) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_output_test

@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::run_time_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -123,4 +123,4 @@ TEST_F(RunTimes, CompareTakesRunsOfEqualLength) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_time_test

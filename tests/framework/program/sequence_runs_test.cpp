@@ -11,7 +11,7 @@
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "lacuna/framework/param/saved_parameter.hpp"
 
-namespace lacuna {
+namespace lacuna::sequence_runs_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -129,4 +129,4 @@ TEST_F(SequenceRuns, TrainOnArraysOfAFile) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sequence_runs_test

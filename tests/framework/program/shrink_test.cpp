@@ -10,7 +10,7 @@
 #include "docs/documents.h"
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::shrink_test {
 namespace {
 
 using testing::HasSubstr;
@@ -346,4 +346,4 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::shrink_test

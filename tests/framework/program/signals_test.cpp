@@ -12,7 +12,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::signals_test {
 namespace {
 
 using testing::HasSubstr;
@@ -96,4 +96,4 @@ TEST_F(Signals, ClosedOutputsEndNoRun) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::signals_test

@@ -12,7 +12,7 @@
 #include "framework/program/process.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::spinning_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(Spinning, IsAsTheUserSays) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::spinning_test

@@ -9,7 +9,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::structured_test {
 namespace {
 
 using testing::HasSubstr;
@@ -282,4 +282,4 @@ TEST_F(StructuredRun, RefusesByName) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::structured_test

@@ -10,7 +10,7 @@
 #include "framework/program/runs.h"
 #include "lacuna/framework/io/storage/folder_lock.hpp"
 
-namespace lacuna {
+namespace lacuna::sweep_test {
 namespace {
 
 using testing::HasSubstr;
@@ -335,4 +335,4 @@ TEST_F(SweepTest, ReportChecksItsArgumentsFirst) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sweep_test

@@ -8,7 +8,7 @@
 #include "framework/program/runs.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::training_test {
 namespace {
 
 using testing::ElementsAre;
@@ -289,4 +289,4 @@ TEST_F(Training, TakesTheLengthInEitherUnit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::training_test

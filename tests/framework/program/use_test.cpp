@@ -11,7 +11,7 @@
 #include "framework/program/data/trained_table.h"
 #include "lacuna/framework/core/version.h"
 
-namespace lacuna {
+namespace lacuna::use_test {
 namespace {
 
 using testing::AllOf;
@@ -267,4 +267,4 @@ TEST_F(Use, SaysWhenItsOutputCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::use_test

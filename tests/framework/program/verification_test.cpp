@@ -10,7 +10,7 @@
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::verification_test {
 namespace {
 
 using testing::AllOf;
@@ -252,4 +252,4 @@ TEST_F(VerifyRun, RefusesWhatItCannotCompare) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::verification_test

@@ -17,7 +17,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::learned_scales_test {
 namespace {
 
 constexpr int64_t kRows = 7, kColumns = 40;
@@ -177,4 +177,4 @@ TEST(LearnedScales, RefuseStatesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::learned_scales_test

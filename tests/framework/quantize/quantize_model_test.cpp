@@ -22,7 +22,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::quantize_model_test {
 namespace {
 
 QuantizeOptions options_of(const std::string& yaml) {
@@ -239,4 +239,4 @@ TEST_F(QuantizeModel, RefusesStatesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::quantize_model_test

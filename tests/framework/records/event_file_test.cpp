@@ -9,7 +9,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::event_file_test {
 namespace {
 
 // RFC 3720, appendix B.4.
@@ -49,4 +49,4 @@ TEST(EventFile, NamesThePathWhereItCannotWrite) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::event_file_test

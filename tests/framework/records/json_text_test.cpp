@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace lacuna {
+namespace lacuna::json_text_test {
 namespace {
 
 TEST(ParseJson, GivesTheTreeWithItsTypes) {
@@ -34,4 +34,4 @@ TEST(CleanUtf8, ReplacesWhatNoReaderTakes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::json_text_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/data/formats/image.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::mask_record_test {
 namespace {
 
 VisitPositions visiting(const std::vector<int64_t>& flat) {
@@ -98,4 +98,4 @@ TEST(MaskFile, IsRefusedWhenAByteIsDamaged) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mask_record_test

@@ -5,7 +5,7 @@
 
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::start_record_test {
 namespace {
 
 TEST(StartRecord, KeepsEveryStart) {
@@ -56,4 +56,4 @@ TEST(StartRecord, ShortensPaths) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::start_record_test

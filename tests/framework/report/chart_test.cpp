@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/report/scatter.hpp"
 
-namespace lacuna {
+namespace lacuna::chart_test {
 namespace {
 
 TEST(RoundTicks, AreMultiplesOfOneTwoOrFive) {
@@ -235,4 +235,4 @@ TEST(Scatter, KeepsTasksApart) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::chart_test

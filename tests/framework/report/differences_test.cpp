@@ -5,7 +5,7 @@
 
 #include "lacuna/framework/io/yaml.h"
 
-namespace lacuna {
+namespace lacuna::differences_test {
 namespace {
 
 using testing::ElementsAre;
@@ -119,4 +119,4 @@ TEST(SeedLabels, AreTheSettingsThatDiffer) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::differences_test

@@ -6,7 +6,7 @@
 #include "lacuna/framework/report/run_table.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::equal_budget_test {
 namespace {
 
 /// Evaluations at steps 10, 20, …, each step taking as long.
@@ -65,4 +65,4 @@ TEST(EqualBudget, RefusesRunsWithoutResultsOrTimes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::equal_budget_test

@@ -13,7 +13,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::page_test {
 namespace {
 
 constexpr const char* kConfig =
@@ -321,4 +321,4 @@ TEST(Page, IsWrittenThroughALinkWhichStays) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::page_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lacuna {
+namespace lacuna::run_names_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(ShortLabels, AreThoseOfOneRunOrOfTheSameTwice) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_names_test

@@ -10,7 +10,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::run_search_test {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST_F(FindRuns, EndsInALoopOfLinks) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_search_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/report/tasks.hpp"
 
-namespace lacuna {
+namespace lacuna::run_table_test {
 namespace {
 
 RunData run_with(const std::string& name, std::vector<double> accuracies,
@@ -245,4 +245,4 @@ TEST(GroupRuns, GivesMeanAndSpread) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_table_test

@@ -4,7 +4,7 @@
 #include "framework/shrink/small_models.h"
 #include "lacuna/framework/shrink/unit_scores.hpp"
 
-namespace lacuna {
+namespace lacuna::fold_constants_test {
 namespace {
 
 // A model whose layer `a` has no weights for its second unit, which gives what its bias makes.
@@ -70,4 +70,4 @@ TEST(FoldConstants, SayWhereThereIsNoPlaceForThem) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::fold_constants_test

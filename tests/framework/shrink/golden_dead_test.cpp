@@ -14,7 +14,7 @@
 #include "lacuna/framework/shrink/smaller_model.hpp"
 #include "lacuna/framework/shrink/unit_scores.hpp"
 
-namespace lacuna {
+namespace lacuna::golden_dead_test {
 namespace {
 
 using golden_json::expect_close;
@@ -125,4 +125,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, DeadGolden, testing::Values(&masked_layout(), 
                          [](const auto& test) { return std::string(test.param->name()); });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::golden_dead_test

@@ -18,7 +18,7 @@
 #include "lacuna/framework/shrink/unit_scores.hpp"
 #include "lacuna/optimizers/sgd.h"
 
-namespace lacuna {
+namespace lacuna::golden_test {
 namespace {
 
 using golden_json::expect_close;
@@ -288,4 +288,4 @@ TEST(StructuredTrajectories, MaskTheUnitsOfTheFormulas) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::golden_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/nn/layer_registry.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::model_units_test {
 namespace {
 
 using shrink_tests::Cut;
@@ -174,4 +174,4 @@ TEST(CountWithin, IsTheFirstThatMeetsTheTarget) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::model_units_test

@@ -9,7 +9,7 @@
 #include "framework/shrink/small_models.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::unit_rounding_test {
 namespace {
 
 using testing::ElementsAre;
@@ -211,4 +211,4 @@ TEST(UnitRounding, IsAutoOrAPositiveInteger) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::unit_rounding_test

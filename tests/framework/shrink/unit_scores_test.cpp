@@ -8,7 +8,7 @@
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::unit_scores_test {
 namespace {
 
 struct TwoLayers {
@@ -127,4 +127,4 @@ TEST_F(UnitScores, FindDeadUnitsOneAfterTheOther) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::unit_scores_test

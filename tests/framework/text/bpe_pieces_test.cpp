@@ -6,7 +6,7 @@
 
 #include "framework/text/random_text.h"
 
-namespace lacuna {
+namespace lacuna::bpe_pieces_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -59,4 +59,4 @@ TEST(BpePieces, AreTheTextWhenJoined) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bpe_pieces_test

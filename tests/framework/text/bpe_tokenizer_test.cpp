@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::bpe_tokenizer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST(BpeTokenizer, RefusesMergesThatReferToNothing) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bpe_tokenizer_test

@@ -6,7 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::byte_tokenizer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -40,4 +40,4 @@ TEST(ByteTokenizer, RefusesAnIdThatIsNoByte) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::byte_tokenizer_test

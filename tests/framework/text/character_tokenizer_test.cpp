@@ -6,7 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::character_tokenizer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST(CharacterTokenizer, RefusesAnIdOutsideOfTheVocabulary) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::character_tokenizer_test

@@ -13,7 +13,7 @@
 #include "lacuna/framework/text/character_tokenizer.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::encode_by_parts_test {
 namespace {
 
 constexpr size_t kSize = size_t{5} << 19;  // two parts and a half
@@ -63,4 +63,4 @@ TEST(EncodeByParts, MistakesAreNamedWhereTheyAreInAllOfIt) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::encode_by_parts_test

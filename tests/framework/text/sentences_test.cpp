@@ -6,7 +6,7 @@
 #include "lacuna/framework/text/byte_tokenizer.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::sentences_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -44,4 +44,4 @@ TEST(Sentences, NeedRoomAndASeparator) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sentences_test

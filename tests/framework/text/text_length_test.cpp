@@ -4,7 +4,7 @@
 
 #include "lacuna/framework/text/word_tokenizer.hpp"
 
-namespace lacuna {
+namespace lacuna::text_length_test {
 namespace {
 
 using ::testing::DoubleEq;
@@ -32,4 +32,4 @@ TEST(TextLength, FindsTokensByTheirLines) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::text_length_test

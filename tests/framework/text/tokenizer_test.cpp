@@ -11,7 +11,7 @@
 #include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::tokenizer_test {
 namespace {
 
 std::vector<TokenizerPtr> one_of_each_kind() {
@@ -73,4 +73,4 @@ TEST(Tokenizer, RefusesJsonOfNoTokenizer) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tokenizer_test

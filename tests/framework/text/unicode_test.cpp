@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lacuna {
+namespace lacuna::unicode_test {
 namespace {
 
 // In small letters and without accents.
@@ -76,4 +76,4 @@ TEST(Unicode, StripsAccents) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::unicode_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::utf8_test {
 namespace {
 
 using std::string_literals::operator""s;
@@ -44,4 +44,4 @@ TEST(Utf8, RefusesWhatOnlyLooksLikeIt) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::utf8_test

@@ -5,7 +5,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::word_tokenizer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -90,4 +90,4 @@ TEST(WordTokenizer, RefusesWhatIsNoVocabulary) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::word_tokenizer_test

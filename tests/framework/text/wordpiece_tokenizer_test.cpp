@@ -5,7 +5,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::wordpiece_tokenizer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(WordPieceTokenizer, RefusesTextThatIsNotUtf8) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::wordpiece_tokenizer_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::calibration_data_test {
 namespace {
 
 // The `sparsity` section once the run is built, of 600 examples and batches of 50.
@@ -81,4 +81,4 @@ TEST(CalibrationDefaults, MistakesAreToldAsBefore) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::calibration_data_test

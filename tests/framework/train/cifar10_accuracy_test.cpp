@@ -9,7 +9,7 @@
 #include "lacuna/framework/train/weights/model_file.h"
 #include "test_data.h"
 
-namespace lacuna {
+namespace lacuna::cifar10_accuracy_test {
 namespace {
 
 constexpr int64_t kPixels = 3 * 32 * 32, kRecord = kPixels + 1, kBatch = 250;
@@ -63,4 +63,4 @@ TEST(Cifar10Accuracy, OfTrainedWeightsIsThatOfPyTorch) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cifar10_accuracy_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/train/loss_function.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::class_balance_test {
 namespace {
 
 using testing::ElementsAre;
@@ -156,4 +156,4 @@ TEST(PosWeight, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::class_balance_test

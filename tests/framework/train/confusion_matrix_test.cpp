@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lacuna {
+namespace lacuna::confusion_matrix_test {
 namespace {
 
 TEST(ConfusionMatrix, CountsPredictionsOfEachClass) {
@@ -23,4 +23,4 @@ TEST(ConfusionMatrix, AddsTheNumbersOfOthers) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::confusion_matrix_test

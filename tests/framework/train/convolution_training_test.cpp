@@ -19,7 +19,7 @@
 #include "state_differences.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::convolution_training_test {
 namespace {
 
 using testing::IsEmpty;
@@ -302,4 +302,4 @@ TEST_F(ConvolutionTraining, ABatchOfOneValueSaysWhatToDoBeforeTheFirstStep) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_training_test

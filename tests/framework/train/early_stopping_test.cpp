@@ -5,7 +5,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::early_stopping_test {
 namespace {
 
 TEST(EarlyStopping, StopsAfterPatienceEvaluationsWithoutAGain) {
@@ -154,4 +154,4 @@ TEST(EarlyStopping, GoesOnFromItsState) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::early_stopping_test

@@ -23,7 +23,7 @@
 #include "lacuna/layers/linear.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::evaluation_memory_test {
 namespace {
 
 struct Network {
@@ -226,4 +226,4 @@ INSTANTIATE_TEST_SUITE_P(Networks, EvaluationMemory, testing::ValuesIn(networks(
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::evaluation_memory_test

@@ -15,7 +15,7 @@
 #include "lacuna/framework/train/model_builder.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::generation_test {
 namespace {
 
 using testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(DrawToken, TakesTheShareThatTheNumberFallsInto) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::generation_test

@@ -16,7 +16,7 @@
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::image_layers_test {
 namespace {
 
 using testing::ElementsAre;
@@ -305,4 +305,4 @@ TEST(ImageLayers, AnErrorInATemplateSaysInWhichUse) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::image_layers_test

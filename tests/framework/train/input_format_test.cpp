@@ -7,7 +7,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::input_format_test {
 namespace {
 
 TEST(InputFormat, KeepsTheTokenizerOfText) {
@@ -37,4 +37,4 @@ TEST(InputFormat, RefusesASavedTokenizerThatIsNone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::input_format_test

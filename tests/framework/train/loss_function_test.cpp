@@ -17,7 +17,7 @@
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::loss_function_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -320,4 +320,4 @@ TEST(Evaluate, RefusesAnEmptyDataset) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::loss_function_test

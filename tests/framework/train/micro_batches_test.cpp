@@ -17,7 +17,7 @@
 #include "lacuna/framework/train/runs/run_folder.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::micro_batches_test {
 namespace {
 
 // Classes 0 to 2, very unequal, so that batches weigh differently.
@@ -256,4 +256,4 @@ TEST_F(LossesOfSentences, DoNotDependOnPadding) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::micro_batches_test

@@ -21,7 +21,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::misuse_test {
 namespace {
 
 std::unique_ptr<Sequential> small_model() {
@@ -137,4 +137,4 @@ TEST(Misuse, OfASavedInputFormat) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::misuse_test

@@ -13,7 +13,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::mixture_test {
 namespace {
 
 std::unique_ptr<Experiment> build(const std::string& augment, const std::string& more = "") {
@@ -75,4 +75,4 @@ TEST(Mixtures, HaveNoWeightOfAClass) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mixture_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/train/builtins.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::model_builder_test {
 namespace {
 
 std::unique_ptr<Sequential> build(const std::string& yaml, const Shape& shape = {28, 28}) {
@@ -127,4 +127,4 @@ TEST(ModelBuilder, RefusesWhatIsNoLayer) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::model_builder_test

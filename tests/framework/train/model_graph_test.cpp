@@ -18,7 +18,7 @@
 #include "lacuna/layers/residual.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::model_graph_test {
 namespace {
 
 using testing::ElementsAre;
@@ -298,4 +298,4 @@ TEST(ModelGraph, NamesWhoGivesTheShapeThatAKeyDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::model_graph_test

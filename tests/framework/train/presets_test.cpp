@@ -18,7 +18,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::presets_test {
 namespace {
 
 std::unique_ptr<Sequential> build(const std::string& yaml, const Shape& example) {
@@ -212,4 +212,4 @@ TEST(Rotary, HasTheHeadsOfTheAttentionThatFollows) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::presets_test

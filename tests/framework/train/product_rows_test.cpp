@@ -14,7 +14,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::product_rows_test {
 namespace {
 
 constexpr const char* kText =
@@ -139,4 +139,4 @@ TEST_F(ProductRows, OfSentencesWithHiddenTokensAreTheirs) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::product_rows_test

@@ -18,7 +18,7 @@
 #include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 
-namespace lacuna {
+namespace lacuna::row_golden_test {
 namespace {
 
 using golden_json::floats;
@@ -157,4 +157,4 @@ TEST_F(RowGolden, SparseTiedHeadsFollowTheFormulasInEachLayout) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::row_golden_test

@@ -18,7 +18,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::row_gradients_test {
 namespace {
 
 class RowGradients : public testing::Test {
@@ -166,4 +166,4 @@ TEST_F(RowGradients, RefuseATiedHeadAtItsPlace) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::row_gradients_test

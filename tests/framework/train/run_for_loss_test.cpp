@@ -15,7 +15,7 @@
 #include "lacuna/framework/train/run_model.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::run_for_loss_test {
 namespace {
 
 constexpr const char* kSizes =
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_for_loss_test

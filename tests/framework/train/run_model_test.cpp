@@ -9,7 +9,7 @@
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
 
-namespace lacuna {
+namespace lacuna::run_model_test {
 namespace {
 
 // Notes what it finds.
@@ -66,4 +66,4 @@ TEST(NamedInputs, InnerOnesHideOuterOnes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_model_test

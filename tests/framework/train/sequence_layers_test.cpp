@@ -25,7 +25,7 @@
 #include "state_differences.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::sequence_layers_test {
 namespace {
 
 using testing::HasSubstr;
@@ -287,4 +287,4 @@ TEST_F(SequenceTraining, GoesOnFromASavedStateBitForBit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sequence_layers_test

@@ -15,7 +15,7 @@
 #include "lacuna/framework/train/loop/training_step.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 
-namespace lacuna {
+namespace lacuna::step_memory_test {
 namespace {
 
 // A network of some blocks in batches of 64, for all layouts and algorithms; and ResNet-20 as it is
@@ -128,4 +128,4 @@ TEST_F(StepMemory, OfStepsThatChangeMasksByDenseGradients) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::step_memory_test

@@ -14,7 +14,7 @@
 #include "state_differences.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::tied_heads_test {
 namespace {
 
 struct Algorithm {
@@ -158,4 +158,4 @@ TEST(TiedHeadsOfPatterns, AreStoredInThePatternsLayout) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tied_heads_test

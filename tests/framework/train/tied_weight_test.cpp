@@ -12,7 +12,7 @@
 #include "lacuna/layers/tied_linear.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::tied_weight_test {
 namespace {
 
 std::unique_ptr<Sequential> build(const std::string& yaml, const Shape& shape = {6}) {
@@ -175,4 +175,4 @@ TEST(ModelBuilder, BuildsPresetsAndSaysWhichOneAnErrorIsIn) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tied_weight_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/loss_function.h"
 
-namespace lacuna {
+namespace lacuna::token_loss_test {
 namespace {
 
 constexpr int64_t kVocabulary = 4;
@@ -98,4 +98,4 @@ TEST(TokenLoss, TakesOutputsThatNoLabelHas) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::token_loss_test

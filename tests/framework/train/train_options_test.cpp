@@ -9,7 +9,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::train_options_test {
 namespace {
 
 TrainOptions read(const std::string& yaml) {
@@ -162,4 +162,4 @@ TEST(TrainOptions, TheGreedySearchIsReportedOnce) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::train_options_test

@@ -15,7 +15,7 @@
 #include "sparsity/test_model.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::weight_average_test {
 namespace {
 
 constexpr double kDecay = 0.75;
@@ -272,4 +272,4 @@ TEST(WeightAverage, RefusesAStateThatDoesNotFitAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::weight_average_test

@@ -15,7 +15,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::conv1d_test {
 namespace {
 
 TEST(Conv1dLayer, ComputesAndCollectsGradients) {
@@ -124,4 +124,4 @@ TEST(Conv1dLayer, RefusesShapesAndOptions) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::conv1d_test

@@ -14,7 +14,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::conv2d_test {
 namespace {
 
 TEST(Conv2dLayer, ComputesAndCollectsGradients) {
@@ -187,4 +187,4 @@ TEST(Conv2dLayer, OfFewInputsGivesSlabsWhileASparseOneFollows) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::conv2d_test

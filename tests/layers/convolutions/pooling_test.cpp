@@ -8,7 +8,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::pooling_test {
 namespace {
 
 const Tensor& images() {
@@ -69,4 +69,4 @@ TEST(PoolingLayers, RefuseShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::pooling_test

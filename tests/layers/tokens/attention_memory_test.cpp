@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/layers/tokens/attention.h"
 
-namespace lacuna {
+namespace lacuna::attention_memory_test {
 namespace {
 
 constexpr int64_t kHeads = 2, kFeatures = 16;  // of a head
@@ -42,4 +42,4 @@ TEST(AttentionMemory, GrowsWithTheTokensAndNotWithTheirSquare) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::attention_memory_test

@@ -14,7 +14,7 @@
 #include "lacuna/layers/tokens/token_type_embedding.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::attention_test {
 namespace {
 
 std::vector<float> run(Module& module, const Tensor& x) { return module(x).value().to_vector(); }
@@ -146,4 +146,4 @@ TEST(AttentionLayer, NamesAMaskThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::attention_test

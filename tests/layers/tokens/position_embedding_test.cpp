@@ -10,7 +10,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::position_embedding_test {
 namespace {
 
 using Form = PositionEmbedding::Form;
@@ -77,4 +77,4 @@ TEST(PositionEmbeddingLayer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::position_embedding_test

@@ -13,7 +13,7 @@
 #include "lacuna/layers/tokens/token_type_embedding.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::token_embedding_test {
 namespace {
 
 TEST(TokenEmbeddingLayer, LooksUpRowsAndCollectsTheirGradients) {
@@ -105,4 +105,4 @@ TEST(TokenTypeEmbeddingLayer, AddsTheRowOfEachTokensType) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::token_embedding_test

@@ -18,7 +18,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::calibration_test {
 namespace {
 
 double squares(const Tensor& values) {
@@ -214,4 +214,4 @@ TEST(CalibrationTest, OptionsAreReadAndRefused) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::calibration_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::prune_layer_test {
 namespace {
 
 using testing::Contains;
@@ -51,4 +51,4 @@ TEST(PruneLayer, TellsNothingOfAWeightThatStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::prune_layer_test

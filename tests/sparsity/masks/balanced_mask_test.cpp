@@ -8,7 +8,7 @@
 #include "lacuna/sparsity/masks/mask_init.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::balanced_mask_test {
 namespace {
 
 CounterRng rng(uint64_t seed = 0) { return CounterRng(seed, "fc1.weight"); }
@@ -139,4 +139,4 @@ TEST(ReviveEmpty, GivesEachEmptyChannelAPositionAtSomeTap) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::balanced_mask_test

@@ -14,7 +14,7 @@
 
 #include "lacuna/sparsity/masks/mask_selector.h"
 
-namespace lacuna {
+namespace lacuna::growth_test {
 namespace {
 
 // Threads that stand for processes.
@@ -194,4 +194,4 @@ TEST(SharedGrowth, SendsEachScoreOnceByTiles) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::growth_test

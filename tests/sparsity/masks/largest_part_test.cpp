@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/sparsity/masks/mask_selector.h"
 
-namespace lacuna {
+namespace lacuna::largest_part_test {
 namespace {
 
 // Small whole numbers: many are equal, and no sum is rounded.
@@ -52,4 +52,4 @@ TEST(LargestPart, NaNIsBelowAllElse) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::largest_part_test

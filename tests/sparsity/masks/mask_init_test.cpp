@@ -4,7 +4,7 @@
 
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::mask_init_test {
 namespace {
 
 ParameterPtr parameter(const Shape& shape, std::string name = "fc1.weight") {
@@ -78,4 +78,4 @@ TEST(CheckerboardMask, EdgeSizes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mask_init_test

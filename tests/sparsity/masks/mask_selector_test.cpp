@@ -13,7 +13,7 @@
 #include "sparsity/masks/by_definition.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::mask_selector_test {
 namespace {
 
 std::vector<float> random_scores(int64_t count, uint64_t seed) {
@@ -177,4 +177,4 @@ TEST(ScoreGroups, RefuseWhatTheyDoNotDivide) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mask_selector_test

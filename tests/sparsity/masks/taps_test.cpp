@@ -14,7 +14,7 @@
 #include "sparsity/masks/by_hand.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::taps_test {
 namespace {
 
 using Norm = PatternShape::Norm;
@@ -254,4 +254,4 @@ TEST(Taps, AFanInIsOverChannelsAndTaps) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::taps_test

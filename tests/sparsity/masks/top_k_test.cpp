@@ -11,7 +11,7 @@
 #include "sparsity/masks/by_definition.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::top_k_test {
 namespace {
 
 struct Example {
@@ -145,4 +145,4 @@ TEST(PositionSelection, GrowRandomWorksBeyondWhatBitsCanHold) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::top_k_test

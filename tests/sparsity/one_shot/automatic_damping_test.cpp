@@ -10,7 +10,7 @@
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
 #include "sparsity/one_shot/layers.h"
 
-namespace lacuna {
+namespace lacuna::automatic_damping_test {
 namespace {
 
 struct LayerShape {
@@ -179,4 +179,4 @@ TEST(AutomaticDamping, GoesWithAdmm) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::automatic_damping_test

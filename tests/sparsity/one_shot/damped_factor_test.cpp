@@ -6,7 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::damped_factor_test {
 namespace {
 
 using testing::ElementsAre;
@@ -38,4 +38,4 @@ TEST(DampedFactor, TheLastErrorShowsItSoToo) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::damped_factor_test

@@ -8,7 +8,7 @@
 #include "sparsity/one_shot/layers.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::input_gram_test {
 namespace {
 
 TEST(InputGram, IsTheSumOfTheRowsProducts) {
@@ -95,4 +95,4 @@ TEST(InputGram, RefusesWhatAreNoRows) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::input_gram_test

@@ -10,7 +10,7 @@
 #include "sparsity/one_shot/layers.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::least_squares_test {
 namespace {
 
 MaskSet every(const Shape& shape, int64_t nth) {
@@ -179,4 +179,4 @@ TEST(LeastSquares, SaysWhoseSizesDiffer) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::least_squares_test

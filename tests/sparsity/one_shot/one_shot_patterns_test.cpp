@@ -9,7 +9,7 @@
 #include "sparsity/one_shot/layers.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::one_shot_patterns_test {
 namespace {
 
 TEST(OneShotPatterns, PatternsHold) {
@@ -136,4 +136,4 @@ TEST(OneShotPatterns, RowsThatHaveLittleGiveTheirShareAway) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::one_shot_patterns_test

@@ -12,7 +12,7 @@
 #include "sparsity/one_shot/layers.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::one_shot_test {
 namespace {
 
 using testing::HasSubstr;
@@ -305,4 +305,4 @@ TEST(RelativeOutputError, IsThePartOfTheOutputsSquareThatIsLost) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::one_shot_test

@@ -13,7 +13,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::prune_to_grid_test {
 namespace {
 
 constexpr int64_t kRows = 32, kColumns = 64, kExamples = 600;
@@ -129,4 +129,4 @@ TEST(PruneToGridOfConvolutions, IsThatOfTheirMatrix) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::prune_to_grid_test

@@ -12,7 +12,7 @@
 #include "lacuna/sparsity/one_shot/swap_tableau.hpp"
 #include "sparsity/one_shot/layers.h"
 
-namespace lacuna {
+namespace lacuna::swap_search_test {
 namespace {
 
 OneShotOptions admm_with_least_squares() {
@@ -217,4 +217,4 @@ TEST(SwapSearch, AdmmWithLeastSquaresLosesMuchLessThanSparseGpt) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::swap_search_test

@@ -11,7 +11,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::weight_grid_test {
 namespace {
 
 TEST(GridScales, ReachTheLargestWeightOfEachRow) {
@@ -110,4 +110,4 @@ TEST_F(GridSweep, RefusesOtherMethodsAndCounts) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::weight_grid_test

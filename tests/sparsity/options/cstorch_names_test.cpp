@@ -10,7 +10,7 @@
 #include "lacuna/sparsity/options/filter.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::cstorch_names_test {
 namespace {
 
 using testing::ElementsAre;
@@ -108,4 +108,4 @@ TEST(CstorchNames, AreNoneForOtherNamesAndGlobs) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cstorch_names_test

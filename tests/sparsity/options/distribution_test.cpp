@@ -11,7 +11,7 @@
 #include "lacuna/sparsity/sparsity_options.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::distribution_test {
 namespace {
 
 constexpr Distribution kErk{Distribution::Kind::Erk};
@@ -144,4 +144,4 @@ TEST(SparsityTarget, TakesOneKeyOnly) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::distribution_test

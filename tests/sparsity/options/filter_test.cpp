@@ -10,7 +10,7 @@
 #include "lacuna/layers/norms.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::filter_test {
 namespace {
 
 ParameterPtr parameter(const Shape& shape, std::string name = "fc1.weight",
@@ -85,4 +85,4 @@ TEST(ParameterFilterTest, DefaultThatChoosesNothingSaysWhyOfEach) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::filter_test

@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::tiled_logits_test {
 namespace {
 
 constexpr int64_t kNone = kIgnoredLabel;
@@ -206,4 +206,4 @@ TEST(MultiLabelCrossEntropy, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tiled_logits_test

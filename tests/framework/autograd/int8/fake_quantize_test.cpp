@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::fake_quantize_test {
 namespace {
 
 // A grid on which some values of random_values (from −1 to 1) are clipped at both ends.
@@ -93,4 +93,4 @@ TEST_F(LearnedGridTest, GivesTheValuesOfTheGridAlone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::fake_quantize_test

@@ -15,7 +15,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::int8_convolution_test {
 namespace {
 
 std::shared_ptr<Int8ConvolutionLayer> convolution_of(int64_t out, int64_t in,
@@ -133,4 +133,4 @@ TEST(Int8Convolution, IsNotRecorded) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::int8_convolution_test

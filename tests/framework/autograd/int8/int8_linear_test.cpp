@@ -14,7 +14,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::int8_linear_test {
 namespace {
 
 std::shared_ptr<Int8Linear> layer_of(int64_t out, int64_t in, const std::string& name,
@@ -143,4 +143,4 @@ TEST(Int8Linear, IsNotRecorded) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::int8_linear_test

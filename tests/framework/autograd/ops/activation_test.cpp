@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/activation_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::activation_test {
 namespace {
 
 struct Op {
@@ -129,4 +129,4 @@ TEST(SwigluOp, DerivativesAgreeWithTheDefinition) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::activation_test

@@ -5,7 +5,7 @@
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::arithmetic_test {
 namespace {
 
 using test::Complex;
@@ -101,4 +101,4 @@ TEST(ArithmeticOps, ShapesThatDoNotBroadcastAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::arithmetic_test

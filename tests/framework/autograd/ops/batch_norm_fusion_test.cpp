@@ -11,7 +11,7 @@
 #include "lacuna/framework/autograd/ops/batch_norm.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::batch_norm_fusion_test {
 namespace {
 
 using test::ComplexArray;
@@ -361,4 +361,4 @@ TEST(BatchNormFusion, RecordsNothingOfANormMadeWhileRecordingIsOff) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::batch_norm_fusion_test

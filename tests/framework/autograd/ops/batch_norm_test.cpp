@@ -10,7 +10,7 @@
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::batch_norm_test {
 namespace {
 
 using test::ComplexArray;
@@ -195,4 +195,4 @@ TEST(BatchNormOp, ShapesThatDoNotFitAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::batch_norm_test

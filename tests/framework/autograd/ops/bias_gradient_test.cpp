@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/layout.h"
 
-namespace lacuna {
+namespace lacuna::bias_gradient_test {
 namespace {
 
 // Positions that every pattern here allows: whole blocks of 16 × 16, of which 2 of 4 columns are
@@ -98,4 +98,4 @@ TEST(BiasGradient, OfASparseConvolutionIsTheSumOverBatchAndPixels) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bias_gradient_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::concatenate_test {
 namespace {
 
 using test::ComplexArray;
@@ -95,4 +95,4 @@ TEST(ConcatenateOp, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::concatenate_test

@@ -13,7 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::convolution1d_test {
 namespace {
 
 using test::ComplexArray;
@@ -304,4 +304,4 @@ TEST(Conv1dOp, ShapesThatDoNotFitAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution1d_test

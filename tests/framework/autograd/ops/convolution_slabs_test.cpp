@@ -15,7 +15,7 @@
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/param/parameter.h"
 
-namespace lacuna {
+namespace lacuna::convolution_slabs_test {
 namespace {
 
 struct Case {
@@ -104,4 +104,4 @@ TEST(ConvolutionSlabs, AreNotComputedOfManyInputsOrFewExamples) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_slabs_test

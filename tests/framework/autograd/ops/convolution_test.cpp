@@ -16,7 +16,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 
-namespace lacuna {
+namespace lacuna::convolution_test {
 namespace {
 
 using test::ComplexArray;
@@ -384,4 +384,4 @@ TEST(Conv2dOp, ShapesThatDoNotFitAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_test

@@ -6,7 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/dropout_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::dropout_test {
 namespace {
 
 using testing::ThrowsMessage;
@@ -42,4 +42,4 @@ TEST(DropoutOp, AProbabilityOutOfRangeIsAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::dropout_test

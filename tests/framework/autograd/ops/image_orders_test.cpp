@@ -17,7 +17,7 @@
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/autograd/ops/softmax.h"
 
-namespace lacuna {
+namespace lacuna::image_orders_test {
 namespace {
 
 using test::ImageOperation;
@@ -110,4 +110,4 @@ TEST(ImageOrders, BehindConvolutionsOfEachLayoutAllIsTheSame) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::image_orders_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
 
-namespace lacuna {
+namespace lacuna::keep_test {
 namespace {
 
 TEST(Keep, PassesValuesAndGradientsAtTheSameElements) {
@@ -30,4 +30,4 @@ TEST(Keep, PassesValuesAndGradientsAtTheSameElements) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::keep_test

@@ -18,7 +18,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/param/gradient_tap.h"
 
-namespace lacuna {
+namespace lacuna::linear_sparse_input_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -266,4 +266,4 @@ TEST(LinearNm, EvaluationGivesTheBitsOfTraining) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::linear_sparse_input_test

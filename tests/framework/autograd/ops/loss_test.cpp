@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/rowwise/loss_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::loss_test {
 namespace {
 
 using test::ComplexArray;
@@ -397,4 +397,4 @@ TEST(MseLossOp, BadInputIsNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::loss_test

@@ -6,7 +6,7 @@
 #include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::matmul_test {
 namespace {
 
 using test::ComplexArray;
@@ -139,4 +139,4 @@ TEST(Bmm, DerivativesAgreeWithTheDefinition) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::matmul_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
 #include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::norm_test {
 namespace {
 
 using testing::ThrowsMessage;
@@ -154,4 +154,4 @@ TEST(GroupNormOp, ShapesThatDoNotFitAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::norm_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::pooling_test {
 namespace {
 
 using test::ComplexArray;
@@ -318,4 +318,4 @@ TEST(PoolingOps, ShapesThatDoNotFitAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::pooling_test

@@ -7,7 +7,7 @@
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::reduce_test {
 namespace {
 
 using test::ComplexArray;
@@ -49,4 +49,4 @@ TEST(ReduceOps, AMeanOfNothingIsAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::reduce_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/autograd/ops/pooling.h"
 
-namespace lacuna {
+namespace lacuna::sequence_orders_test {
 namespace {
 
 using test::ImageOperation;
@@ -61,4 +61,4 @@ TEST(SequenceOrders, AnyOperationTakesSequencesAsTheyLie) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sequence_orders_test

@@ -5,7 +5,7 @@
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::shape_test {
 namespace {
 
 using testing::ThrowsMessage;
@@ -65,4 +65,4 @@ TEST(TransposeOp, ExchangesTheLastTwoDimensions) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::shape_test

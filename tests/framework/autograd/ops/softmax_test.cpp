@@ -6,7 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/rowwise/softmax_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::softmax_test {
 namespace {
 
 using testing::ThrowsMessage;
@@ -44,4 +44,4 @@ TEST(SoftmaxOps, AScalarIsAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::softmax_test

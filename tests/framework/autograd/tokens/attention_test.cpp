@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::attention_test {
 namespace {
 
 using test::Complex;
@@ -237,4 +237,4 @@ TEST(RotaryOp, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::attention_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/param/row_gradient.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::embedding_bag_test {
 namespace {
 
 const IndexTensor& bag_ids() {
@@ -71,4 +71,4 @@ TEST(EmbeddingBag, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::embedding_bag_test

@@ -11,7 +11,7 @@
 #include "lacuna/framework/param/row_gradient.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::embedding_test {
 namespace {
 
 IndexTensor ids() { return IndexTensor({2, 3}, {4, 0, 4, 1, 4, 2}); }
@@ -134,4 +134,4 @@ TEST(TokenIdsVariable, HoldsIntegersUntilItsValueIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::embedding_test

@@ -6,7 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::tokens_test {
 namespace {
 
 TEST(SelectTokenOp, DerivativesAgreeWithTheDefinition) {
@@ -106,4 +106,4 @@ TEST(TokenOps, RefuseWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tokens_test

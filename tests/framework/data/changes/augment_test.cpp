@@ -10,13 +10,13 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::augment_test {
 namespace {
 
+using test::message_of;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 constexpr AugmentStream kStream{.seed = 3, .epoch = 5};
 
@@ -184,4 +184,4 @@ TEST(Augment, RefusesWhatDoesNotFitTheExamples) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::augment_test

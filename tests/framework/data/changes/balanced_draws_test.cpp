@@ -13,7 +13,7 @@
 #include "lacuna/framework/data/changes/epoch_order.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::balanced_draws_test {
 namespace {
 
 // 20 examples of class 0, 5 of class 1, 2 of class 4; there is none of 2 and 3.
@@ -108,4 +108,4 @@ TEST(EpochOrder, ShufflesBalancedDrawsAndSortsThemByLength) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::balanced_draws_test

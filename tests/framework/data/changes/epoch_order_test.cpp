@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/data/changes/permutation.hpp"
 
-namespace lacuna {
+namespace lacuna::epoch_order_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -161,4 +161,4 @@ TEST(ScatteredOrder, DependsOnSeedNameAndStream) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::epoch_order_test

@@ -13,11 +13,11 @@
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/loader.h"
 
-namespace lacuna {
+namespace lacuna::mixup_test {
 namespace {
 
+using test::message_of;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 TEST(Mixup, DrawsFromTheBetaDistribution) {
   for (const double alpha : {0.05, 0.2, 0.7, 1.0, 1.3, 4.0, 32.0}) {
@@ -145,4 +145,4 @@ TEST(Mixup, IsReadWithTheOtherChanges) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mixup_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace lacuna {
+namespace lacuna::permutation_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(SeededPermutation, GivesEachOrderOfThreeEquallyOften) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::permutation_test

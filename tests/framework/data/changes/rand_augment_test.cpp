@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/data/changes/augment.h"
 
-namespace lacuna {
+namespace lacuna::rand_augment_test {
 namespace {
 
 using ::testing::Each;
@@ -147,4 +147,4 @@ TEST(RandAugment, ChangesNormalizedInputsAsTheirBytes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::rand_augment_test

@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/config/named_tensors.h"
 
-namespace lacuna {
+namespace lacuna::token_masking_test {
 namespace {
 
 constexpr int64_t kMask = 3, kVocabulary = 50;
@@ -125,4 +125,4 @@ TEST(TokenMasking, IsAFunctionOfSeedEpochAndExample) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::token_masking_test

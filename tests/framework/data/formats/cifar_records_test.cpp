@@ -7,12 +7,12 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::cifar_records_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 constexpr std::array kOneLabel = {CifarLabel{"label", 10}};
 constexpr std::array kTwoLabels = {CifarLabel{"coarse label", 20}, CifarLabel{"fine label", 100}};
@@ -83,4 +83,4 @@ TEST(CifarRecords, RefusesALabelOutOfRange) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cifar_records_test

@@ -14,13 +14,13 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/types/image_folder.hpp"
 
-namespace lacuna {
+namespace lacuna::exif_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 // A TIFF structure with the tag behind another one.
 std::string tiff(int orientation, bool is_little, uint16_t type = 3) {
@@ -190,4 +190,4 @@ TEST(Exif, IsAppliedToImageFoldersOnRequest) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::exif_test

@@ -6,18 +6,18 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::idx_test {
 namespace {
 
+using test::big_endian;
+using test::idx_images;
+using test::idx_labels;
+using test::message_of;
+using test::read_file;
+using test::write_gzip;
 using ::testing::AllOf;
-using testing::big_endian;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::idx_images;
-using testing::idx_labels;
-using testing::message_of;
-using testing::read_file;
-using testing::write_gzip;
 
 std::string image_error(const std::string& path) {
   return message_of<DataError>([&] { read_idx_images(path); });
@@ -135,4 +135,4 @@ TEST(Idx, RefusesAFileThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::idx_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::image_resize_test {
 namespace {
 
 using ::testing::Each;
@@ -74,4 +74,4 @@ TEST(FitImage, WorksOnThePartThatIsKeptAlone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::image_resize_test

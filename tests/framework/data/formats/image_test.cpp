@@ -8,15 +8,15 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
 
-namespace lacuna {
+namespace lacuna::image_test {
 namespace {
 
+using test::big_endian;
+using test::message_of;
 using ::testing::AllOf;
-using testing::big_endian;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 class ImageFile : public ::testing::Test {
  protected:
@@ -261,4 +261,4 @@ TEST_F(ImageFile, SurvivesChangedBytes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::image_test

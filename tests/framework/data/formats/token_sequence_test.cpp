@@ -6,12 +6,12 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/formats/text_file.hpp"
 
-namespace lacuna {
+namespace lacuna::token_sequence_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 std::vector<int64_t> read(const TokenSequence& tokens, int64_t begin, size_t count) {
   std::vector<int64_t> out(count);
@@ -88,4 +88,4 @@ TEST(TextFiles, AreThoseOfAFolderByName) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::token_sequence_test

@@ -10,12 +10,12 @@
 #include "lacuna/framework/data/formats/exif.hpp"
 #include "lacuna/framework/data/formats/image.hpp"
 
-namespace lacuna {
+namespace lacuna::web_image_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 class WebImages : public ::testing::Test {
  protected:
@@ -105,4 +105,4 @@ TEST_F(WebImages, AreRefusedWithTheNameOfTheLibraryThatLacks) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::web_image_test

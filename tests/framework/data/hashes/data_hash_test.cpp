@@ -10,7 +10,7 @@
 
 #include "lacuna/framework/data/formats/token_sequence.hpp"
 
-namespace lacuna {
+namespace lacuna::data_hash_test {
 namespace {
 
 template <class T>
@@ -112,4 +112,4 @@ TEST(EvenlySpread, TakesFirstAndLastAndGoesUp) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::data_hash_test

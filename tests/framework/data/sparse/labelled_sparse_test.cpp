@@ -8,13 +8,13 @@
 #include "lacuna/framework/data/first_batch.hpp"
 #include "lacuna/framework/io/yaml.h"
 
-namespace lacuna {
+namespace lacuna::labelled_sparse_test {
 namespace {
 
+using test::message_of;
+using test::write_gzip;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::write_gzip;
 
 constexpr const char* kSparseText =
     "3 6 4\n"
@@ -169,4 +169,4 @@ TEST(LabelledSparse, SplitsAreFilesOrNumbers) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::labelled_sparse_test

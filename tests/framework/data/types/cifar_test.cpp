@@ -11,13 +11,13 @@
 #include "lacuna/framework/core/error.h"
 #include "test_data.h"
 
-namespace lacuna {
+namespace lacuna::cifar_test {
 namespace {
 
+using test::message_of;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 Config config_for(const std::string& dir) { return Config::map({{"dir", dir}}); }
 
@@ -147,4 +147,4 @@ TEST(Cifar10, RealFilesHoldWhatTheyAreKnownFor) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cifar_test

@@ -10,11 +10,11 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::colour_glyphs_test {
 namespace {
 
+using test::message_of;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 Config small(int train_size, int test_size) {
   return Config::map({{"train_size", train_size}, {"test_size", test_size}});
@@ -111,4 +111,4 @@ TEST(LoadColourGlyphs, RefusesSizesOutOfRange) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::colour_glyphs_test

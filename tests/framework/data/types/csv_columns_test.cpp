@@ -12,13 +12,13 @@
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/types/csv.h"
 
-namespace lacuna {
+namespace lacuna::csv_columns_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::message_of;
 
 const std::vector<float>& inputs(const Examples& examples) { return std::get<1>(examples.inputs); }
 
@@ -244,4 +244,4 @@ TEST_F(CsvColumnForms, SplitsAreHeldOutOrInFiles) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::csv_columns_test

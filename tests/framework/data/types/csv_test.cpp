@@ -6,15 +6,15 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::csv_test {
 namespace {
 
+using test::message_of;
+using test::write_gzip;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using testing::message_of;
 using ::testing::Not;
-using testing::write_gzip;
 
 const std::vector<float>& inputs(const CsvTable& table) {
   return std::get<1>(table.examples.inputs);
@@ -276,4 +276,4 @@ TEST(LoadCsv, RefusesOptionsThatCannotBeMeant) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::csv_test

@@ -10,11 +10,11 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::glyphs_test {
 namespace {
 
+using test::message_of;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 Config small(int train_size, int test_size) {
   return Config::map({{"type", "glyphs"}, {"train_size", train_size}, {"test_size", test_size}});
@@ -107,4 +107,4 @@ TEST(LoadGlyphs, RefusesSizesOutOfRange) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::glyphs_test

@@ -8,13 +8,13 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 
-namespace lacuna {
+namespace lacuna::hdf5_dataset_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 class LoadHdf5 : public ::testing::Test {
  protected:
@@ -177,4 +177,4 @@ TEST_F(LoadHdf5, RefusesAFileThatIsMissing) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hdf5_dataset_test

@@ -9,15 +9,15 @@
 #include "framework/data/image_files.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::image_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
 
+using test::message_of;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 // Folders of images of one colour.
 class ImageFolder : public ::testing::Test {
@@ -234,4 +234,4 @@ TEST_F(ImageFolder, ReadsSingleImages) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::image_folder_test

@@ -10,12 +10,12 @@
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/types/labelled_text.hpp"
 
-namespace lacuna {
+namespace lacuna::labelled_text_forms_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 class LabelledTextForms : public ::testing::Test {
  protected:
@@ -145,4 +145,4 @@ TEST_F(LabelledTextForms, TestExamplesHeldOutByANumber) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::labelled_text_forms_test

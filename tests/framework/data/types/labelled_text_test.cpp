@@ -12,12 +12,12 @@
 #include "lacuna/framework/text/tokenizer.h"
 #include "test_data.h"
 
-namespace lacuna {
+namespace lacuna::labelled_text_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 std::vector<int64_t> values(const IndexTensor& tensor) {
   return {tensor.values().begin(), tensor.values().end()};
@@ -372,4 +372,4 @@ TEST(LabelledText, RealSentencesOfSst2) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::labelled_text_test

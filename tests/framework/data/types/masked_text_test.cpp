@@ -15,13 +15,13 @@
 #include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::masked_text_test {
 namespace {
 
+using test::message_of;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 // Token i is 10 + i; the mask is 0, [CLS] 1 and [SEP] 2.
 MaskedWindows windows(int64_t tokens, WindowOptions options, bool is_framed = false) {
@@ -316,4 +316,4 @@ TEST_F(MaskedText, OfTokensTakesAnIdForTheMask) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::masked_text_test

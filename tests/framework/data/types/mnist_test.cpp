@@ -9,16 +9,16 @@
 #include "lacuna/framework/core/error.h"
 #include "test_data.h"
 
-namespace lacuna {
+namespace lacuna::mnist_test {
 namespace {
 
+using test::idx_images;
+using test::idx_labels;
+using test::message_of;
+using test::write_gzip;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::idx_images;
-using testing::idx_labels;
-using testing::message_of;
-using testing::write_gzip;
 
 // A data set of three training and two test images of 1 × 2 pixels.
 void write_small_mnist(const TemporaryFolder& folder) {
@@ -117,4 +117,4 @@ TEST(Mnist, RealFilesHoldWhatTheyAreKnownFor) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mnist_test

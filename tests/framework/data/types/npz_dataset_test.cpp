@@ -13,12 +13,12 @@
 #include "lacuna/framework/io/storage/npy_header.hpp"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 
-namespace lacuna {
+namespace lacuna::npz_dataset_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 std::string npy(const std::string& descr, const std::vector<int64_t>& shape,
                 const std::string& bytes) {
@@ -182,4 +182,4 @@ TEST_F(NumpyData, GivesInputsToPredictFrom) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::npz_dataset_test

@@ -10,11 +10,11 @@
 
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::synthetic_test {
 namespace {
 
+using test::message_of;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 std::vector<int64_t> first(int64_t count) {
   std::vector<int64_t> indices(static_cast<size_t>(count));
@@ -157,4 +157,4 @@ TEST(LoadSynthetic, RefusesValuesOutOfRange) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::synthetic_test

@@ -12,12 +12,12 @@
 #include "lacuna/framework/text/tokenizer.h"
 #include "test_data.h"
 
-namespace lacuna {
+namespace lacuna::text_dataset_test {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 std::vector<int64_t> inputs(const Batch& batch) {
   const auto values = batch.named.at("input_ids").values();
@@ -128,7 +128,7 @@ TEST_F(LongText, AreBytesWithoutBeingRead) {
   const DataSplits splits = load();
   EXPECT_EQ(splits.train->vocabulary_size(), 256);
   EXPECT_THAT(inputs(splits.train->gather(std::vector<int64_t>{1})), ElementsAre(0xFE, 1, 2));
-  set("path", testing::write_gzip(folder_ / "any.gz", "abcd"));
+  set("path", test::write_gzip(folder_ / "any.gz", "abcd"));
   EXPECT_EQ(next_of(*load().train, 0), "bcd");
 }
 
@@ -300,4 +300,4 @@ TEST(Text, RealShakespeareHas65Characters) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::text_dataset_test

@@ -9,13 +9,13 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/formats/token_sequence.hpp"
 
-namespace lacuna {
+namespace lacuna::token_windows_test {
 namespace {
 
+using test::message_of;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 // Token i is 10 + i.
 TokenWindows windows(int64_t tokens, WindowOptions options, int64_t begin = 0, int64_t left = 0) {
@@ -106,4 +106,4 @@ TEST(TokenWindows, RefuseWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::token_windows_test

@@ -14,7 +14,7 @@
 #include "paths.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::hdf5_file_test {
 namespace {
 
 using testing::AllOf;
@@ -282,4 +282,4 @@ TEST(Hdf5File, SurvivesADiskThatIsFull) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hdf5_file_test

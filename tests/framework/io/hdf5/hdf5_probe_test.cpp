@@ -17,7 +17,7 @@
 #include "paths.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::hdf5_probe_test {
 namespace {
 
 using testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(Hdf5Probe, SealedFilesThatCrashTheLibraryAreErrors) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hdf5_probe_test

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::element_type_test {
 namespace {
 
 using testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(ElementType, BytesAreTurnedRoundElementByElement) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::element_type_test

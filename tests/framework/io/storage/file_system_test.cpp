@@ -13,7 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::file_system_test {
 namespace {
 
 using testing::ElementsAre;
@@ -176,4 +176,4 @@ TEST(JsonLines, SaysWhyItCannotBeOpened) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::file_system_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/train/weights/stored_values.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::foreign_model_test {
 namespace {
 
 using namespace std::string_literals;
@@ -118,4 +118,4 @@ TEST(ForeignModel, IsNothingForOtherFiles) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::foreign_model_test

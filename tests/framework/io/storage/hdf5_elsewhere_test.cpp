@@ -16,7 +16,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::hdf5_elsewhere_test {
 namespace {
 
 using testing::ElementsAre;
@@ -208,4 +208,4 @@ TEST_F(Hdf5Elsewhere, RefusesSealedCheckpointsOfThatKind) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hdf5_elsewhere_test

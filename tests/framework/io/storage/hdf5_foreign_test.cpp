@@ -9,7 +9,7 @@
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::hdf5_foreign_test {
 namespace {
 
 using testing::ElementsAre;
@@ -141,4 +141,4 @@ TEST_F(Hdf5ForeignFile, WhatDoesNotFitInMemoryIsRefused) {
 #endif
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hdf5_foreign_test

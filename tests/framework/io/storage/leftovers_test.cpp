@@ -11,7 +11,7 @@
 #include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::leftovers_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -98,4 +98,4 @@ TEST(RemoveTemporaryFiles, LeavesTheFolderOfALivingExport) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::leftovers_test

@@ -13,7 +13,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::npz_file_test {
 namespace {
 
 using testing::ElementsAre;
@@ -287,4 +287,4 @@ TEST(ZipWriter, LargeArchivesAreReadAgain) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::npz_file_test

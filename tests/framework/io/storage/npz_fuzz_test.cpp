@@ -7,7 +7,7 @@
 #include "framework/io/storage/damaged_files.h"
 #include "framework/io/storage/npz_bytes.h"
 
-namespace lacuna {
+namespace lacuna::npz_fuzz_test {
 namespace {
 
 std::string good_file() {
@@ -49,4 +49,4 @@ TEST(NpzFuzz, ANpyFileMayBeAnything) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::npz_fuzz_test

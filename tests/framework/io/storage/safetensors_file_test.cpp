@@ -13,7 +13,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::safetensors_file_test {
 namespace {
 
 using testing::ElementsAre;
@@ -343,4 +343,4 @@ TEST_F(Safetensors, AFullDiskLeavesTheOldFile) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::safetensors_file_test

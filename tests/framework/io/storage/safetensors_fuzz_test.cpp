@@ -8,7 +8,7 @@
 #include "framework/io/storage/damaged_files.h"
 #include "framework/io/storage/safetensors_bytes.h"
 
-namespace lacuna {
+namespace lacuna::safetensors_fuzz_test {
 namespace {
 
 constexpr size_t kData = 44;  // bytes behind the header
@@ -53,4 +53,4 @@ TEST(SafetensorsFuzz, ManyBytesMayChangeAtOnce) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::safetensors_fuzz_test

@@ -14,7 +14,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::safetensors_index_test {
 namespace {
 
 using testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(SafetensorsIndex, PassesOverDeepNesting) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::safetensors_index_test

@@ -7,7 +7,7 @@
 
 #include "framework/kernels/attention/attention_cases.h"
 
-namespace lacuna {
+namespace lacuna::attention_gradients_test {
 namespace {
 
 using test::attention_by_definition;
@@ -96,4 +96,4 @@ TEST(Attention, GradientsAgreeWithFiniteDifferences) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::attention_gradients_test

@@ -8,7 +8,7 @@
 #include "framework/kernels/attention/attention_cases.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::attention_test {
 namespace {
 
 using test::attention_by_definition;
@@ -184,4 +184,4 @@ TEST(Attention, DoesNotDependOnTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::attention_test

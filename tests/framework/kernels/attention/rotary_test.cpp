@@ -4,7 +4,7 @@
 
 #include "framework/kernels/test_values.h"
 
-namespace lacuna {
+namespace lacuna::rotary_test {
 namespace {
 
 std::vector<double> definition(const std::vector<float>& x, int64_t length, int64_t features,
@@ -47,4 +47,4 @@ TEST(Rotary, TurnsPairsByTheirPositionAndBack) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::rotary_test

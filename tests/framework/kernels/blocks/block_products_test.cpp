@@ -14,7 +14,7 @@
 #include "lacuna/framework/kernels/blocks/block_gradient.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::block_products_test {
 namespace {
 
 using test::normal_tensor;
@@ -303,4 +303,4 @@ TEST(BlockProductsTest, TheGradientOfOneBlockOfRowsRunsOnSeveralThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::block_products_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 
-namespace lacuna {
+namespace lacuna::channel_products_test {
 namespace {
 
 std::vector<ConvolutionShape> shapes() {
@@ -151,4 +151,4 @@ TEST(ChannelProducts, AreForSinglePixelsWithoutPadding) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::channel_products_test

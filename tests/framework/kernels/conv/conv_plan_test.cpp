@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::conv_plan_test {
 namespace {
 
 int64_t line_of(const Planes& planes, int64_t plane, int64_t row, int64_t column) {
@@ -231,4 +231,4 @@ TEST(ConvPlan, AKernelThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::conv_plan_test

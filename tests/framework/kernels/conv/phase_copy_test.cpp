@@ -9,7 +9,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/tensor.h"
 
-namespace lacuna {
+namespace lacuna::phase_copy_test {
 namespace {
 
 constexpr auto kWidth = static_cast<size_t>(kImageSlabWidth);
@@ -124,4 +124,4 @@ TEST(JoinPhases, LeavesBordersAndTakesNothingFromGaps) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::phase_copy_test

@@ -8,7 +8,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::sparse_convolution_test {
 namespace {
 
 struct Positions {
@@ -242,4 +242,4 @@ TEST(SparseConvolution, ItsBitsDoNotDependOnTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sparse_convolution_test

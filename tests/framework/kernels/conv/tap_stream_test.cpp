@@ -10,7 +10,7 @@
 
 #include "lacuna/framework/core/random.h"
 
-namespace lacuna {
+namespace lacuna::tap_stream_test {
 namespace {
 
 struct Sizes {
@@ -174,4 +174,4 @@ TEST(TapStream, BytesGrowByEightForEachNonzero) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tap_stream_test

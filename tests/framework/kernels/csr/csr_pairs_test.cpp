@@ -11,7 +11,7 @@
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 
-namespace lacuna {
+namespace lacuna::csr_pairs_test {
 namespace {
 
 struct Matrix {
@@ -105,4 +105,4 @@ TEST(CsrPairs, HaveEachNonzeroOnceInStretchesByColumn) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::csr_pairs_test

@@ -11,7 +11,7 @@
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::csr_parts_test {
 namespace {
 
 CsrStream random_stream(int64_t rows, int64_t columns, double density) {
@@ -111,4 +111,4 @@ TEST(CsrPartsTest, KeepPairsOfRowsTogether) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::csr_parts_test

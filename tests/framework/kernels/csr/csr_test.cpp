@@ -15,7 +15,7 @@
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::csr_test {
 namespace {
 
 /// A matrix by rows with random positions, some rows and columns empty, and random activations.
@@ -345,4 +345,4 @@ TEST(GatherTest, TakesValuesByPlace) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::csr_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/kernels/dense/double_product.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::cholesky_test {
 namespace {
 
 using Matrix = std::vector<double>;
@@ -158,4 +158,4 @@ TEST(Cholesky, DoesNotDependOnTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cholesky_test

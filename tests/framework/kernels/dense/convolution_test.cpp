@@ -10,7 +10,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::convolution_test {
 namespace {
 
 constexpr Order kOrders[] = {Order::RowMajor, Order::BatchSlabs, Order::ImageSlabs,
@@ -208,4 +208,4 @@ TEST(DenseImageOrder, BlocksAreForWholeBlocksOfChannels) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_test

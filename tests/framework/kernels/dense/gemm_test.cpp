@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::gemm_test {
 namespace {
 
 struct Operands {
@@ -111,4 +111,4 @@ TEST(Gemm, NamesItsProvider) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::gemm_test

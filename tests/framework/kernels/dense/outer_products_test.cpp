@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/random.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::outer_products_test {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -74,4 +74,4 @@ TEST(MaskedOuterProductsTest, TheMaskMustFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::outer_products_test

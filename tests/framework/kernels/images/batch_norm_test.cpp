@@ -12,7 +12,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::batch_norm_test {
 namespace {
 
 // Sums of at most some thousand values in float, a rounding each.
@@ -361,4 +361,4 @@ TEST(BatchNormKernels, SameBitsForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::batch_norm_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 
-namespace lacuna {
+namespace lacuna::norm_gradient_test {
 namespace {
 
 struct Case {
@@ -98,4 +98,4 @@ TEST(NormGradient, AddsAndOverwritesAsSeparatePassesDo) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::norm_gradient_test

@@ -13,7 +13,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::pooling_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -288,4 +288,4 @@ TEST(Pooling, GoesThroughNoPaddingPixelByPixel) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::pooling_test

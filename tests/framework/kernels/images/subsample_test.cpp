@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/images/pooling.hpp"
 
-namespace lacuna {
+namespace lacuna::subsample_test {
 namespace {
 
 constexpr Order kOrders[] = {Order::RowMajor, Order::ImageSlabs, Order::ChannelBlocks};
@@ -124,4 +124,4 @@ TEST(SubsamplePad, AnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::subsample_test

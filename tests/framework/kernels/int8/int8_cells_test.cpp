@@ -16,7 +16,7 @@
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::int8_cells_test {
 namespace {
 
 using internal::Int8Kernels;
@@ -351,4 +351,4 @@ TEST(Int8Cells, OfPrunedRowsAreTheBias) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::int8_cells_test

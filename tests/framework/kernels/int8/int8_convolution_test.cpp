@@ -16,7 +16,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::int8_convolution_test {
 namespace {
 
 using internal::Int8Kernels;
@@ -397,4 +397,4 @@ TEST(Int8Images, AreQuantizedWithTheirBorders) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::int8_convolution_test

@@ -8,7 +8,7 @@
 #include "lacuna/framework/kernels/int8/int8.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::int8_matrix_test {
 namespace {
 
 TEST(Int8Matrix, RefusesARowWhoseSumsOverflow) {
@@ -41,4 +41,4 @@ TEST(Int8Grid, SpansItsRangeAndZero) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::int8_matrix_test

@@ -15,7 +15,7 @@
 #include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::int8_test {
 namespace {
 
 using internal::Int8Kernels;
@@ -383,4 +383,4 @@ TEST(Int8Quantize, GivesEachExampleItsOwnGrid) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::int8_test

@@ -13,7 +13,7 @@
 #include "lacuna/framework/kernels/nm/nm_selection.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::nm_activations_test {
 namespace {
 
 using Slabs = Array<float>;  // aligned, as tensors are
@@ -213,4 +213,4 @@ TEST(FeatureStream, KeepsNaNAndInfinityAndDropsEitherZero) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_activations_test

@@ -14,7 +14,7 @@
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::nm_columns_test {
 namespace {
 
 struct Problem : test::TwoOfFour {
@@ -111,4 +111,4 @@ TEST(NmColumns, AreNotThereForOtherMatrices) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_columns_test

@@ -11,7 +11,7 @@
 #include "lacuna/framework/kernels/nm/nm_selection.hpp"
 #include "lacuna/framework/kernels/nm/nm_transpose.hpp"
 
-namespace lacuna {
+namespace lacuna::nm_from_mask_test {
 namespace {
 
 NmMatrix by_positions(const NmMatrixForm& form, const BitMask& mask) {
@@ -154,4 +154,4 @@ TEST(NmTransposeTest, IsTheTransposedMatrixFullOrNot) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_from_mask_test

@@ -15,7 +15,7 @@
 #include "lacuna/framework/kernels/simd/processor.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::nm_pairs_test {
 namespace {
 
 using test::TwoOfFour;
@@ -139,4 +139,4 @@ TEST(NmPairs, AreNotThereForOtherMatrices) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_pairs_test

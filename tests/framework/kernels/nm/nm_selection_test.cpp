@@ -11,7 +11,7 @@
 #include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::nm_selection_test {
 namespace {
 
 /// Random weights; `coarse` ones have few values, zeros of both signs, infinities and NaN.
@@ -191,4 +191,4 @@ TEST(NmSelection, RefusesOtherSizes) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_selection_test

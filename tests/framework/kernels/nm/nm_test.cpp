@@ -12,7 +12,7 @@
 #include "lacuna/framework/kernels/nm/nm_gradient.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::nm_test {
 namespace {
 
 /// A matrix whose groups hold up to n nonzeros in random columns, some groups and rows fewer or
@@ -239,4 +239,4 @@ TEST(NmFormTest, TilesAreEvenAndHoldWholeFours) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_test

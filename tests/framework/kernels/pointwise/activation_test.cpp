@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/activation_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::activation_test {
 namespace {
 
 using test::Complex;
@@ -189,4 +189,4 @@ TEST(Activation, DifferentLengthsAreAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::activation_test

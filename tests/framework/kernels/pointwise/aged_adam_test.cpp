@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/pointwise/aged_adam_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::aged_adam_test {
 namespace {
 
 // Arrays of an update, with ages from 0 to 40, in runs and mixed.
@@ -133,4 +133,4 @@ TEST(AgedAdamUpdate, DependsNeitherOnThePlaceNorOnTheThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::aged_adam_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/pointwise/dropout_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::dropout_test {
 namespace {
 
 using test::normal_tensor;
@@ -93,4 +93,4 @@ TEST(Dropout, DoesNotDependOnTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::dropout_test

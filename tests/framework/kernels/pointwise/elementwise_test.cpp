@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/pointwise/elementwise_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::elementwise_test {
 namespace {
 
 using test::largest_error;
@@ -75,4 +75,4 @@ TEST(Elementwise, DifferentLengthsAreAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::elementwise_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/random.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::mask_test {
 namespace {
 
 TEST(SelectByMask, KeepsSetPositionsForEverySize) {
@@ -58,4 +58,4 @@ TEST(SelectByMask, SizesMustAgree) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mask_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/pointwise/optimizer_update_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::optimizer_update_test {
 namespace {
 
 // Everything an update touches, filled with numbers of mixed sizes.
@@ -150,4 +150,4 @@ TEST(Scale, MultipliesEveryElement) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::optimizer_update_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::reorder_images_test {
 namespace {
 
 constexpr Order kOrders[] = {Order::RowMajor, Order::BatchSlabs, Order::ImageSlabs,
@@ -90,4 +90,4 @@ TEST(ReorderImages, AnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::reorder_images_test

@@ -7,7 +7,7 @@
 
 #include "random_values.h"
 
-namespace lacuna {
+namespace lacuna::reorder_test {
 namespace {
 
 TEST(Reorder, AgreesWithTheTensorsOwnConversion) {
@@ -41,4 +41,4 @@ TEST(Reorder, ASingleSlabIsThatOfATensor) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::reorder_test

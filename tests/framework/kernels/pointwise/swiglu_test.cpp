@@ -5,7 +5,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/pointwise/swiglu_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::swiglu_test {
 namespace {
 
 using test::Complex;
@@ -46,4 +46,4 @@ TEST(Swiglu, ReferenceGradientAgreesWithTheComplexStep) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::swiglu_test

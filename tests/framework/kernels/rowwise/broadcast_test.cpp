@@ -5,7 +5,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::broadcast_test {
 namespace {
 
 using test::normal_tensor;
@@ -66,4 +66,4 @@ TEST(BroadcastTo, TakesEitherStorageOrderAndEmptyDimensions) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::broadcast_test

@@ -9,7 +9,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::class_tile_test {
 namespace {
 
 // Logits [examples, classes] cut into tiles of so many classes, in slabs.
@@ -146,4 +146,4 @@ TEST(ClassTile, ResultsDoNotDependOnTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::class_tile_test

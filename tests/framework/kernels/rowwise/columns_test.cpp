@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::columns_test {
 namespace {
 
 TEST(CopyColumns, CopiesTheirRowsAndNothingElse) {
@@ -34,4 +34,4 @@ TEST(CopyColumns, CopiesTheirRowsAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::columns_test

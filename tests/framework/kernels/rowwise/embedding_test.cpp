@@ -5,7 +5,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::embedding_test {
 namespace {
 
 using test::normal_values;
@@ -71,4 +71,4 @@ TEST(Embedding, GradientsDoNotDependOnTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::embedding_test

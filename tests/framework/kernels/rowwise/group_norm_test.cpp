@@ -7,7 +7,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/rowwise/group_norm_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::group_norm_test {
 namespace {
 
 using test::Complex;
@@ -137,4 +137,4 @@ TEST(GroupNorm, ALargeMeanCostsNoPrecision) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::group_norm_test

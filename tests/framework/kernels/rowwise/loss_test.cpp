@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/rowwise/loss_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::loss_test {
 namespace {
 
 using test::Complex;
@@ -215,4 +215,4 @@ TEST(BinaryCrossEntropy, IsStableAndShowsNan) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::loss_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
 #include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::norm_slabs_test {
 namespace {
 
 using test::convert;
@@ -153,4 +153,4 @@ TEST(NormSlabs, ThePaddingOfTheLastSlabIsZero) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::norm_slabs_test

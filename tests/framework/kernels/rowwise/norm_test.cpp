@@ -6,7 +6,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::norm_test {
 namespace {
 
 using test::Complex;
@@ -128,4 +128,4 @@ TEST(LayerNorm, ALargeMeanCostsNoPrecision) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::norm_test

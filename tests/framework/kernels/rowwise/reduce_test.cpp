@@ -6,7 +6,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/rowwise/reduce_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::reduce_test {
 namespace {
 
 using test::convert;
@@ -77,4 +77,4 @@ TEST(Sum, AgreesWithTheReferenceAndTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::reduce_test

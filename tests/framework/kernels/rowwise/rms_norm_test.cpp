@@ -6,7 +6,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::rms_norm_test {
 namespace {
 
 using test::Complex;
@@ -96,4 +96,4 @@ TEST(RmsNorm, ReferenceGradientAgreesWithTheComplexStep) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::rms_norm_test

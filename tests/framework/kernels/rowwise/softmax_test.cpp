@@ -7,7 +7,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/rowwise/softmax_reference.hpp"
 
-namespace lacuna {
+namespace lacuna::softmax_test {
 namespace {
 
 using test::Complex;
@@ -76,4 +76,4 @@ TEST(Softmax, IsStableForLargeValuesAndKeepsNan) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::softmax_test

@@ -6,7 +6,7 @@
 
 #include "framework/kernels/test_values.h"
 
-namespace lacuna {
+namespace lacuna::weighted_rows_test {
 namespace {
 
 TEST(WeightedRows, AddTheRowsTimesTheirWeights) {
@@ -45,4 +45,4 @@ TEST(WeightedRows, AddTheRowsTimesTheirWeights) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::weighted_rows_test

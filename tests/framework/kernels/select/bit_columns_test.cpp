@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/random.h"
 
-namespace lacuna {
+namespace lacuna::bit_columns_test {
 namespace {
 
 TEST(BitColumns, ListWhatIsSetInAnyRangeAtAnyDensity) {
@@ -34,4 +34,4 @@ TEST(BitColumns, ListWhatIsSetInAnyRangeAtAnyDensity) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::bit_columns_test

@@ -9,7 +9,7 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
 
-namespace lacuna {
+namespace lacuna::block_scores_test {
 namespace {
 
 using test::normal_values;
@@ -81,4 +81,4 @@ TEST(BlockScoresTest, NaNAndInfinityAreSeen) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::block_scores_test

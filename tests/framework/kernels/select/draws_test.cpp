@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::draws_test {
 namespace {
 
 TEST(DrawWords, AreThoseOfTheGeneratorsBlocks) {
@@ -52,4 +52,4 @@ TEST(Draws, AreTheGeneratorsWhateverTheBounds) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::draws_test

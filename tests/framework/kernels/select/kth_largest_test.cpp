@@ -12,7 +12,7 @@
 
 #include "lacuna/framework/core/random.h"
 
-namespace lacuna {
+namespace lacuna::kth_largest_test {
 namespace {
 
 struct Case {
@@ -102,4 +102,4 @@ TEST(OrderKey, OrdersLikeTheFloatsWithNaNLowest) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::kth_largest_test

@@ -10,7 +10,7 @@
 
 #include "lacuna/framework/core/random.h"
 
-namespace lacuna {
+namespace lacuna::topk_test {
 namespace {
 
 /// Few distinct values, so that there are ties, with NaN and infinities among them.
@@ -93,4 +93,4 @@ TEST(TopKCollector, FloorBelowTheKthLargestChangesNothing) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::topk_test

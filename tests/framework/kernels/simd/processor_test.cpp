@@ -7,7 +7,7 @@
 
 #include "lacuna/framework/core/error.h"
 
-namespace lacuna {
+namespace lacuna::processor_test {
 namespace {
 
 TEST(Processor, AFirstLevelIsOfAPlausibleSize) {
@@ -57,4 +57,4 @@ TEST_F(ProcessorDeathTest, OfAnUnknownKindIsAnError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::processor_test

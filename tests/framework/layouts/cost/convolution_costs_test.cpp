@@ -12,7 +12,7 @@
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 
-namespace lacuna {
+namespace lacuna::convolution_costs_test {
 namespace {
 
 // Sizes are those of one test alone: no other may have measured them.
@@ -128,4 +128,4 @@ TEST(CostModelOfConvolutions, AlgorithmsAreMeasuredOnce) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_costs_test

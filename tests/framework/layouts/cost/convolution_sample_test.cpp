@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::convolution_sample_test {
 namespace {
 
 double operations(const ConvolutionShape& s) { return s.operations(s.weight_shape().numel()); }
@@ -60,4 +60,4 @@ TEST(ConvolutionSample, IsBoundedWhateverTheShape) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_sample_test

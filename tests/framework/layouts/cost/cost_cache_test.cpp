@@ -8,7 +8,7 @@
 #include "lacuna/framework/core/version.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::cost_cache_test {
 namespace {
 
 // With a cache folder of its own, as long as the test runs.
@@ -89,4 +89,4 @@ TEST_F(CostCacheFile, OfOtherKernelsIsPassedOverAndReplaced) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cost_cache_test

@@ -14,7 +14,7 @@
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
-namespace lacuna {
+namespace lacuna::cost_model_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,4 +144,4 @@ TEST(CostModel, WhatIsNoMatrixStaysMasked) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::cost_model_test

@@ -12,7 +12,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::block_layout_test {
 namespace {
 
 /// A format, and a pattern of it: tiles at random, of each m columns of tiles at most n.
@@ -218,4 +218,4 @@ TEST(BlockLayout, RefusesWhatIsNotWholeTiles) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::block_layout_test

@@ -17,7 +17,7 @@
 #include "lacuna/framework/layouts/pattern.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::convolution_products_test {
 namespace {
 
 constexpr Order kOrders[] = {Order::RowMajor, Order::BatchSlabs, Order::ImageSlabs,
@@ -340,4 +340,4 @@ TEST(CsrOfConvolutions, ALinearProductIsRefused) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_products_test

@@ -17,7 +17,7 @@
 #include "lacuna/framework/layouts/pattern.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::convolution_storage_test {
 namespace {
 
 TEST(CsrOfConvolutions, StoresTheNonzerosAscending) {
@@ -116,4 +116,4 @@ TEST(LayoutsOfConvolutions, ArraysMoveFromOneToAnother) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_storage_test

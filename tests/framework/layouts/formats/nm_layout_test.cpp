@@ -10,7 +10,7 @@
 #include "random_values.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::nm_layout_test {
 namespace {
 
 // Two of each four along rows and columns, but for what `thin` leaves out: then groups have fewer.
@@ -193,4 +193,4 @@ TEST(NmLayoutErrors, NameWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nm_layout_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lacuna {
+namespace lacuna::foreign_names_test {
 namespace {
 
 TEST(ForeignName, FindsPrefixesOnEitherSide) {
@@ -61,4 +61,4 @@ TEST(ForeignName, KnowsWhatGpt2HoldsTransposed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::foreign_names_test

@@ -11,7 +11,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::hugging_face_test {
 namespace {
 
 Config preset(const std::string& yaml) { return expand_preset(parse_yaml(yaml, "m.yaml")); }
@@ -123,4 +123,4 @@ TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hugging_face_test

@@ -10,7 +10,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::presets_test {
 namespace {
 
 using testing::AllOf;
@@ -315,4 +315,4 @@ TEST(Presets, PassOverWhatSaysNothingOfTheModel) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::presets_test

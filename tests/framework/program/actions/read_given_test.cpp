@@ -9,7 +9,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::read_given_test {
 namespace {
 
 class ProcessOptions : public testing::Test {
@@ -54,4 +54,4 @@ TEST_F(ProcessOptions, AreNotSetByBuildingAnExperiment) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::read_given_test

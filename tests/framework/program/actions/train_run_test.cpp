@@ -16,7 +16,7 @@
 #include "lacuna/framework/train/builtins.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::train_run_test {
 namespace {
 
 using testing::ElementsAre;
@@ -149,4 +149,4 @@ TEST_F(TrainRun, PredictsAndEvaluatesExamplesWhereTheyLie) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::train_run_test

@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::class_balance_runs_test {
 namespace {
 
 using testing::ElementsAre;
@@ -70,4 +70,4 @@ TEST_F(ClassBalanceRuns, WeighOrDrawButNotBoth) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::class_balance_runs_test

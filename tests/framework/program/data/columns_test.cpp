@@ -10,7 +10,7 @@
 
 #include "framework/program/data/trained_table.h"
 
-namespace lacuna {
+namespace lacuna::columns_test {
 namespace {
 
 using testing::AllOf;
@@ -142,4 +142,4 @@ TEST_F(Columns, OfALabelMayStandAnywhereByItsName) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::columns_test

@@ -10,7 +10,7 @@
 #include "framework/program/data/trained_table.h"
 #include "lacuna/framework/io/storage/array_file.hpp"
 
-namespace lacuna {
+namespace lacuna::data_forms_test {
 namespace {
 
 using testing::HasSubstr;
@@ -164,4 +164,4 @@ TEST_F(DataForms, ArraysOfNumpy) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::data_forms_test

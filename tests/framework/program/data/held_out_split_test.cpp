@@ -8,7 +8,7 @@
 
 #include "framework/program/data/trained_table.h"
 
-namespace lacuna {
+namespace lacuna::held_out_split_test {
 namespace {
 
 using testing::AllOf;
@@ -131,4 +131,4 @@ TEST_F(HeldOutSplit, IsToldByPruneToBeMoved) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::held_out_split_test

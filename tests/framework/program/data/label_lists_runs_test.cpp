@@ -9,7 +9,7 @@
 
 #include "framework/program/resume/resumed_run.h"
 
-namespace lacuna {
+namespace lacuna::label_lists_runs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -199,4 +199,4 @@ TEST_F(LabelListRuns, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::label_lists_runs_test

@@ -6,7 +6,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::sentence_tables_test {
 namespace {
 
 using testing::HasSubstr;
@@ -151,4 +151,4 @@ TEST_F(SentenceTables, TellLabelsThatAreTakenForWords) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sentence_tables_test

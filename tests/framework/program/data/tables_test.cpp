@@ -11,7 +11,7 @@
 
 #include "framework/program/data/trained_table.h"
 
-namespace lacuna {
+namespace lacuna::tables_test {
 namespace {
 
 using testing::HasSubstr;
@@ -219,4 +219,4 @@ TEST_F(Tables, AConfigurationThatWasEditedIsRefused) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::tables_test

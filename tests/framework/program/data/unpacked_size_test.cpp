@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::unpacked_size_test {
 namespace {
 
 class LargeTexts : public RunFixture {
@@ -63,4 +63,4 @@ TEST_F(LargeTexts, ATextOfCharactersTakesFewBytesOfEach) {
 #endif
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::unpacked_size_test

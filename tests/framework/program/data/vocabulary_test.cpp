@@ -9,7 +9,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::vocabulary_test {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST_F(Vocabulary, OfNamedInputsIsKnownBeforeTraining) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::vocabulary_test

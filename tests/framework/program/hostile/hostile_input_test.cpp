@@ -12,7 +12,7 @@
 
 #include "framework/program/data/trained_table.h"
 
-namespace lacuna {
+namespace lacuna::hostile_input_test {
 namespace {
 
 using testing::HasSubstr;
@@ -335,4 +335,4 @@ TEST_F(HostileInput, OfTablesThatAreTooLarge) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hostile_input_test

@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::little_memory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -99,4 +99,4 @@ TEST_F(LittleMemory, OfTheStack) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::little_memory_test

@@ -18,7 +18,7 @@
 #include "lacuna/framework/train/parts/experiment_on_data.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::nonsense_checkpoint_test {
 namespace {
 
 using testing::HasSubstr;
@@ -288,4 +288,4 @@ TEST_F(NonsenseCheckpoint, IsRefusedByInspectEvalAndPredict) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::nonsense_checkpoint_test

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/io/storage/array_file.hpp"
 
-namespace lacuna {
+namespace lacuna::zero_bytes_test {
 namespace {
 
 using testing::AnyOf;
@@ -134,4 +134,4 @@ TEST_F(ZeroBytes, OfWeights) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::zero_bytes_test

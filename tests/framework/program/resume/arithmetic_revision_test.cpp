@@ -9,7 +9,7 @@
 #include "framework/program/runs.h"
 #include "lacuna/framework/core/arithmetic_revision.h"
 
-namespace lacuna {
+namespace lacuna::arithmetic_revision_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::arithmetic_revision_test

@@ -11,7 +11,7 @@
 #include "framework/data/stored_data.h"
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::data_changes_test {
 namespace {
 
 using testing::AllOf;
@@ -265,4 +265,4 @@ TEST_F(TeacherChanges, AreNotNoticedWithoutAHashAndALineSaysSo) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::data_changes_test

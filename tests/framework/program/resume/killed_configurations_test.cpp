@@ -8,7 +8,7 @@
 
 #include "framework/program/resume/resumed_run.h"
 
-namespace lacuna {
+namespace lacuna::killed_configurations_test {
 namespace {
 
 struct Variant {
@@ -164,4 +164,4 @@ train:
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::killed_configurations_test

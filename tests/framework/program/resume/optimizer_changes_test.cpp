@@ -9,7 +9,7 @@
 
 #include "framework/program/resume/resume_changes.h"
 
-namespace lacuna {
+namespace lacuna::optimizer_changes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST_F(OptimizerChanges, RefusesARecordOfChangesThatIsNone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::optimizer_changes_test

@@ -9,7 +9,7 @@
 
 #include "framework/program/resume/resume_changes.h"
 
-namespace lacuna {
+namespace lacuna::resume_changes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -273,4 +273,4 @@ TEST_F(ResumeChanges, RefusesAFolderInWhichAnotherProcessTrains) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::resume_changes_test

@@ -8,7 +8,7 @@
 #include "framework/program/runs.h"
 #include "lacuna/framework/param/saved_parameter.hpp"
 
-namespace lacuna {
+namespace lacuna::resume_layouts_test {
 namespace {
 
 using testing::HasSubstr;
@@ -259,4 +259,4 @@ TEST_F(ResumeLayouts, PythonReadsACompressedParameterAsDocumented) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::resume_layouts_test

@@ -9,7 +9,7 @@
 #include "framework/program/resume/resumed_run.h"
 #include "lacuna/framework/core/random.h"
 
-namespace lacuna {
+namespace lacuna::resume_test {
 namespace {
 
 using testing::HasSubstr;
@@ -216,4 +216,4 @@ TEST_F(Resume, ReadsInitialWeightsOnlyOnce) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::resume_test

@@ -11,7 +11,7 @@
 #include "lacuna/framework/train/builtins.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::config_changes_test {
 namespace {
 
 using testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST(UnusedChanges, NameTheRunsValueAndHowToChangeIt) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::config_changes_test

@@ -5,7 +5,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 
-namespace lacuna {
+namespace lacuna::data_paths_test {
 namespace {
 
 std::string orientation_of(const std::string& yaml) {
@@ -27,4 +27,4 @@ TEST(NewRunKeys, SayTheOrientationOfImagesInFolders) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::data_paths_test

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace lacuna {
+namespace lacuna::documented_keys_test {
 namespace {
 
 using testing::ElementsAre;
@@ -35,4 +35,4 @@ TEST(DocumentedKeys, OfTheProgramAreTheReference) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::documented_keys_test

@@ -6,7 +6,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::layout_config_test {
 namespace {
 
 Config with_layout(const std::string& yaml) {
@@ -68,4 +68,4 @@ TEST(IsLayoutPath, KnowsThemAll) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::layout_config_test

@@ -12,7 +12,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::sweep_plan_test {
 namespace {
 
 std::vector<std::string> names_of(const std::vector<SweepRun>& runs) {
@@ -153,4 +153,4 @@ TEST(SweepPlan, RefusesWhatCannotBeMeant) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sweep_plan_test

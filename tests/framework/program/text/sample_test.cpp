@@ -8,7 +8,7 @@
 #include "framework/program/runs.h"
 #include "framework/program/text/play.h"
 
-namespace lacuna {
+namespace lacuna::sample_test {
 namespace {
 
 using testing::AllOf;
@@ -89,4 +89,4 @@ TEST_F(TrainSample, IsRefusedWhereThereIsNothingToGoOnWith) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sample_test

@@ -9,7 +9,7 @@
 #include "framework/program/runs.h"
 #include "framework/program/text/play.h"
 
-namespace lacuna {
+namespace lacuna::text_mistakes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -234,4 +234,4 @@ TEST_F(TextMistakes, ByteOrderMarksAreNone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::text_mistakes_test

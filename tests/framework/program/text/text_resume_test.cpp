@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::text_resume_test {
 namespace {
 
 constexpr int kKill = -9;
@@ -110,4 +110,4 @@ INSTANTIATE_TEST_SUITE_P(, TextResume,
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::text_resume_test

@@ -12,7 +12,7 @@
 #include "framework/program/runs.h"
 #include "framework/program/text/play.h"
 
-namespace lacuna {
+namespace lacuna::text_runs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -356,4 +356,4 @@ TEST_F(TextRuns, ClassifySentencesAndPredictTheirClasses) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::text_runs_test

@@ -7,7 +7,7 @@
 #include "framework/program/runs.h"
 #include "framework/program/text/play.h"
 
-namespace lacuna {
+namespace lacuna::unknown_characters_test {
 namespace {
 
 using testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST_F(UnknownCharacters, AreErrorsInRunsOfEarlierVersions) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::unknown_characters_test

@@ -8,7 +8,7 @@
 
 #include "framework/program/runs.h"
 
-namespace lacuna {
+namespace lacuna::familiar_words_test {
 namespace {
 
 using testing::HasSubstr;
@@ -125,4 +125,4 @@ TEST_F(FamiliarWords, OfPresets) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::familiar_words_test

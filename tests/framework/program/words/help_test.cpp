@@ -11,7 +11,7 @@
 #include "framework/program/process.h"
 #include "lacuna/framework/core/version.h"
 
-namespace lacuna {
+namespace lacuna::help_test {
 namespace {
 
 using testing::AllOf;
@@ -176,4 +176,4 @@ TEST(ManualPage, HasEveryCommandOptionAndKey) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::help_test

@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::column_checks_test {
 namespace {
 
 using testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST(ColumnChecks, EitherDifferenceIsAnErrorOfTheTable) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::column_checks_test

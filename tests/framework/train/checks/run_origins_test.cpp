@@ -13,7 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::run_origins_test {
 namespace {
 
 using testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST(RunOrigins, HashAStateByNamesAndValues) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_origins_test

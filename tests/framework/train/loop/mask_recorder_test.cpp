@@ -7,7 +7,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::mask_recorder_test {
 namespace {
 
 std::unique_ptr<Experiment> tiny(const std::string& sparsity) {
@@ -65,4 +65,4 @@ TEST(MaskRecorder, KeepsBitsFromTheSmallestParameterOnWhileTheyFit) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::mask_recorder_test

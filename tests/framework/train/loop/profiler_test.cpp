@@ -18,7 +18,7 @@
 #include "lacuna/layers/linear.h"
 #include "lacuna/optimizers/sgd.h"
 
-namespace lacuna {
+namespace lacuna::profiler_test {
 namespace {
 
 using testing::AllOf;
@@ -166,4 +166,4 @@ TEST_F(ProfilerTest, JsonHasMillisecondsPerStep) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::profiler_test

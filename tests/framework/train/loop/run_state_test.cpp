@@ -10,7 +10,7 @@
 #include "state_differences.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::run_state_test {
 namespace {
 
 RunState some_state() {
@@ -128,4 +128,4 @@ TEST(RunState, AClockThatRunsBackwardsTakesNoTime) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_state_test

@@ -22,7 +22,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::run_timing_test {
 namespace {
 
 using testing::IsEmpty;
@@ -174,4 +174,4 @@ TEST_F(RunTiming, SecondsAreCheckedFirst) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_timing_test

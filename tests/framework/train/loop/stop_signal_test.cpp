@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 
-namespace lacuna {
+namespace lacuna::stop_signal_test {
 namespace {
 
 TEST(StopSignal, NotesTheFirstSignalAndPutsTheHandlersBack) {
@@ -73,4 +73,4 @@ TEST(StopSignal, LeavesAHangUpIgnoredWhereOneHasCome) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::stop_signal_test

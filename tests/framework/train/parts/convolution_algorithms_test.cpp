@@ -10,7 +10,7 @@
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::convolution_algorithms_test {
 namespace {
 
 using Algorithm = ConvolutionAlgorithm;
@@ -98,4 +98,4 @@ TEST_F(ChooseAlgorithms, LeavesModelsWithoutConvolutionsAlone) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::convolution_algorithms_test

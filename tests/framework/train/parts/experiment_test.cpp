@@ -15,7 +15,7 @@
 #include "lacuna/framework/train/loop/training_step.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::experiment_test {
 namespace {
 
 std::unique_ptr<Experiment> build(const std::string& model, const std::string& more = "") {
@@ -259,4 +259,4 @@ TEST(Experiment, SaysHowAPresetGetsAnotherHead) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::experiment_test

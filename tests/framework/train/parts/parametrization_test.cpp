@@ -20,7 +20,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::parametrization_test {
 namespace {
 
 using testing::IsEmpty;
@@ -378,4 +378,4 @@ TEST(Parametrization, SaysWhatIsWrongWithItAndWhere) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::parametrization_test

@@ -18,7 +18,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::parametrized_presets_test {
 namespace {
 
 class ParametrizedPresets : public testing::Test {
@@ -175,4 +175,4 @@ TEST_F(ParametrizedPresets, CountNonzerosIfToldTo) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::parametrized_presets_test

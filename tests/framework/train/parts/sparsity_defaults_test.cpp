@@ -13,7 +13,7 @@
 #include "lacuna/sparsity/configure.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::sparsity_defaults_test {
 namespace {
 
 using testing::HasSubstr;
@@ -230,4 +230,4 @@ TEST(RunPositions, RefuseWhatIsNoPlaceInARun) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::sparsity_defaults_test

@@ -14,7 +14,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::widen_test {
 namespace {
 
 using testing::HasSubstr;
@@ -165,4 +165,4 @@ TEST(Widen, RefusesWhatItCannotWiden) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::widen_test

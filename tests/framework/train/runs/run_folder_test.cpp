@@ -12,7 +12,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::run_folder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST_F(RunFolders, SaysWhyAFolderCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::run_folder_test

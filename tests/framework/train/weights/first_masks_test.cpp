@@ -16,7 +16,7 @@
 #include "lacuna/sparsity/set.h"
 #include "temporary_folder.h"
 
-namespace lacuna {
+namespace lacuna::first_masks_test {
 namespace {
 
 using testing::Contains;
@@ -185,4 +185,4 @@ TEST_F(FirstMasksTest, OfSnipAreNotPrunedBeforeItsFirstStep) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::first_masks_test

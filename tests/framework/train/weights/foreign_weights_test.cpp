@@ -16,7 +16,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::foreign_weights_test {
 namespace {
 
 using testing::Each;
@@ -387,4 +387,4 @@ TEST_F(RenamedCheckpoint, WithoutNamesTheFileIsNamedInTheError) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::foreign_weights_test

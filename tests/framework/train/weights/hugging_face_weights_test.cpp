@@ -15,7 +15,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::hugging_face_weights_test {
 namespace {
 
 using testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST_F(Gpt2File, NamesShapesAsTheyAreStored) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::hugging_face_weights_test

@@ -12,7 +12,7 @@
 #include "lacuna/framework/train/weights/model_file.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::import_masks_test {
 namespace {
 
 using testing::Contains;
@@ -170,4 +170,4 @@ TEST_F(ImportedMasks, StaticSparsityKeepsThem) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::import_masks_test

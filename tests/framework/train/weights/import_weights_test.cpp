@@ -11,7 +11,7 @@
 #include "lacuna/framework/train/weights/model_file.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::import_weights_test {
 namespace {
 
 using testing::Contains;
@@ -210,4 +210,4 @@ TEST_F(ImportedWeights, AreReadFromSeveralFiles) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::import_weights_test

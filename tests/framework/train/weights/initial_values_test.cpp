@@ -9,7 +9,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::initial_values_test {
 namespace {
 
 using testing::Contains;
@@ -173,4 +173,4 @@ TEST_F(InitFrom, FilesThatDoNotFitAreNamedWithThePosition) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::initial_values_test

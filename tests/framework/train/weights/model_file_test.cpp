@@ -11,7 +11,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::model_file_test {
 namespace {
 
 void define(Sequential& model, int64_t outputs = 5) {
@@ -69,4 +69,4 @@ TEST(ModelFile, SaysWhereItCannotWrite) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::model_file_test

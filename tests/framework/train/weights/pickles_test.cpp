@@ -11,7 +11,7 @@
 #include "temporary_folder.h"
 #include "throws.h"
 
-namespace lacuna {
+namespace lacuna::pickles_test {
 namespace {
 
 // fc.weight [4, 8], fc.bias [4].
@@ -93,4 +93,4 @@ TEST_F(Pickles, OneThatIsNotThereIsToldToBeMissing) {
 }
 
 }  // namespace
-}  // namespace lacuna
+}  // namespace lacuna::pickles_test
