@@ -3,8 +3,9 @@
 # the cold part of a function find no handler.
 #
 # LACUNA_UNITY compiles groups of rooms as one source each (unity_rooms.txt; kernels only with
-# LACUNA_KERNELS=machine): less work for a whole build, more after a change. The bits are the same.
-option(LACUNA_UNITY "Compile groups of rooms as one source each" OFF)
+# LACUNA_KERNELS=machine), and several tests as one: less work for a whole build, more after a change. The
+# bits are the same.
+option(LACUNA_UNITY "Compile groups of rooms, and of tests, as one source each" OFF)
 if(LACUNA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # By default g++ looks for garbage from 128 MB on, which a room exceeds: 5 % of the time, to save a
   # fifth of at most 1 GB.

@@ -9,8 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/build.sh
 
 scripts/install_dependencies.sh --tests
-configure -DLACUNA_DEVELOPER=ON -DLACUNA_BUILD_TESTS=ON -DLACUNA_BUILD_BENCHMARKS=ON \
-  -DLACUNA_BUILD_EXAMPLES=ON -DLACUNA_PYTHON=ON
+configure -DLACUNA_DEVELOPER=ON -DLACUNA_UNITY=ON -DLACUNA_BUILD_TESTS=ON \
+  -DLACUNA_BUILD_BENCHMARKS=ON -DLACUNA_BUILD_EXAMPLES=ON -DLACUNA_PYTHON=ON
 build_targets
 
 # Tests run side by side, so threads that wait must not spin.

@@ -165,6 +165,19 @@ TEST(HouseRules, NoFlagsThatTieTheLibraryToAMachineOrBendArithmetic) {
   }
 }
 
+// LACUNA_UNITY compiles several of them as one source, but for those of these folders.
+TEST(HouseRules, EachTestFileHasANamespaceOfItsOwn) {
+  const std::set<std::string> compiled_alone = {"tests/bench", "tests/structure"};
+  int count = 0;
+  for (const SourceFile& file : read_sources({"tests"})) {
+    if (!file.ends_with("_test.cpp") || compiled_alone.contains(file.folder())) continue;
+    ++count;
+    const std::string name = std::filesystem::path(file.path).stem().string();
+    EXPECT_THAT(file.lines, testing::Contains("namespace lacuna::" + name + " {")) << file.path;
+  }
+  EXPECT_GT(count, 400);
+}
+
 // Such a file is what a script wrote that took an option for a file's name.
 TEST(HouseRules, NoFileIsNamedLikeAnOption) {
   for (const auto& entry : std::filesystem::directory_iterator(kSourceFolder)) {
