@@ -42,13 +42,23 @@ def environment(threads):
             "MKL_NUM_THREADS": str(threads)}
 
 
+# PyTorch takes its memory from malloc. By default that returns large pieces to the system after each use, and touching
+# new ones can take half of a step.
+KEPT_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**26)}
+
+
 class PyTorch:
     """A process that trains the contenders of PyTorch, and waits in between."""
 
     def __init__(self, python, threads):
         self.process = subprocess.Popen([python, "-B", str(FOLDER / "torch_worker.py"), str(threads)], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(threads))
-        self.version = self.answer()["version"]
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment(threads) | KEPT_MEMORY)
+        first = self.answer()
+        if not first["blas"]:
+            fail("PyTorch here computes products by the reference BLAS, which takes some 20 times as long as others. Install "
+                 "another one, such as Debian's libopenblas0-pthread (scripts/install_dependencies.sh --peers).")
+        self.version = f"{first['version']} with {first['blas']}"
 
     def answer(self):
         line = self.process.stdout.readline()

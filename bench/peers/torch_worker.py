@@ -1,5 +1,6 @@
-"""Trains the networks of networks.py as peers.py asks: a line of JSON in, a line of JSON out.
+"""Trains the networks of networks.py as peers.py asks: a line of JSON in, a line of JSON out. The first line is written unasked.
 
+    {"version": PyTorch's, "blas": name}
     {"make": [network, kind, sparsity], "key": K}    -> {"parameters": n, "loss": first}
     {"run": K, "seconds": s, "warm": bool}           -> {"ms": [one number per step]}
 """
@@ -11,6 +12,13 @@ import warnings
 import torch
 
 import networks
+
+
+def blas():
+    """The library of products that PyTorch has loaded; "" for the reference, which nobody should compare with."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        loaded = maps.read().lower()
+    return next((name for name in ("OpenBLAS", "BLIS", "MKL", "ATLAS") if f"lib{name.lower()}" in loaded), "")
 
 
 def run(trainee, seconds, warm):
@@ -28,7 +36,7 @@ def main():
     warnings.filterwarnings("ignore")  # PyTorch warns at each use that CSR is in beta
     torch.set_num_threads(int(sys.argv[1]))
     trainees = {}
-    print(json.dumps({"version": torch.__version__}), flush=True)
+    print(json.dumps({"version": torch.__version__, "blas": blas()}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         if "make" in request:
