@@ -55,6 +55,7 @@ int64_t saved_by_csr(const Parameter& parameter, int64_t /*value*/) {
 
 // As export_onnx chooses: where less than a third is no zero, by coordinates of 8 bytes.
 int64_t saved_by_coordinates(const Parameter& parameter, int64_t /*value*/) {
+  if (parameter.shape().rank() < 2) return 0;
   const Tensor values = parameter.to_dense();
   const int64_t zeros = std::ranges::count(values.storage(), 0.0f);
   const int64_t numel = parameter.numel(), nonzeros = numel - zeros;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -28,12 +29,16 @@ SignedBytes read_values(const ArrayFile& file, const Int8Places& places) {
                 "it has shape " + places.shape.to_string() +
                     "; expected [outputs, inputs] or [outputs, inputs, kernel...]");
   }
+  // Read first: it compares the shape, which is any number that a file has, with what else is
+  // there.
+  std::optional<BitMask> mask;
+  if (places.bitmask) mask = read_bitmask(file, places);
   SignedBytes bytes{.shape = places.shape,
                     .values = std::vector<int8_t>(static_cast<size_t>(places.shape.numel()), 0)};
   const std::vector<int64_t> values = file.read_integers(places.values);
-  if (places.bitmask) {
+  if (mask) {
     size_t next = 0;
-    read_bitmask(file, places).for_each([&](int64_t position) {
+    mask->for_each([&](int64_t position) {
       bytes.values[static_cast<size_t>(position)] = static_cast<int8_t>(values[next++]);
     });
   } else {

@@ -15,6 +15,7 @@
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/interop/load_run.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
@@ -272,6 +273,27 @@ TEST_F(Int8Doors, RefusesDamagedBitmasksOfBytes) {
   EXPECT_NE(imported.code, 0);
   EXPECT_THAT(imported.err, HasSubstr("the int8 weight 'fc2.weight' in"));
   EXPECT_THAT(imported.err, HasSubstr("320 values for"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir("back")));
+}
+
+// Names that mean the same weight are compared with each other before their shapes with the
+// model's.
+TEST_F(Int8Doors, RefusesHugeShapesOfBytesBeforeItTakesTheirMemory) {
+  std::vector<NamedArray> arrays;
+  for (const std::string prefix : {"model.", "bert."}) {
+    const std::string name = prefix + "fc2.weight";
+    arrays.push_back({name + ".data", SignedBytes{.shape = Shape{1}, .values = {1}}});
+    arrays.push_back({name + ".bitmask", std::vector<int32_t>{1}});
+    arrays.push_back({name + ".shape", std::vector<int64_t>{int64_t{1} << 20, int64_t{1} << 20}});
+    arrays.push_back({name + "_scale", Tensor::full(Shape{1}, 1.0f)});
+  }
+  const std::string path = folder_ / "huge.safetensors";
+  write_safetensors_arrays(path, arrays);
+  write_text(config(), kMlp);
+  const Ended imported =
+      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  EXPECT_EQ(imported.code, 1);
+  EXPECT_THAT(imported.err, HasSubstr("words of 32 bits"));
   EXPECT_FALSE(std::filesystem::exists(run_dir("back")));
 }
 
