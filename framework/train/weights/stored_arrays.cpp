@@ -52,8 +52,11 @@ class StoredArrays final : public StoredValues {
       const auto csr = csr_.find(name);
       if (csr != csr_.end()) return copy_csr(csr->second, as, state);
       const auto int8 = int8_.find(name);
-      if (int8 != int8_.end()) return copy_int8(int8->second, as, state);
-      state.set(as, file_->read(places_.at(name)));
+      if (int8 != int8_.end()) {
+        copy_int8(int8->second, as, state);
+      } else {
+        state.set(as, file_->read(places_.at(name)));
+      }
       const auto mask = masks_.find(name);
       if (mask != masks_.end()) {
         state.set(as + std::string(kMaskEnding), file_->read_mask(mask->second.place));
@@ -231,14 +234,18 @@ class StoredArrays final : public StoredValues {
       places_.insert(std::move(node));
     }
     const auto owner = places_.find(stem);
-    if (owner == places_.end()) return false;
-    const Shape &shape = file_->arrays()[owner->second].shape, &own = file_->arrays()[place].shape;
+    const auto int8 = int8_.find(stem);
+    const bool is_int8 = int8 != int8_.end() && !int8->second.bitmask;
+    if (owner == places_.end() && !is_int8) return false;
+    const Shape& shape = is_int8 ? int8->second.shape : file_->arrays()[owner->second].shape;
+    const Shape& own = file_->arrays()[place].shape;
     if (own != shape) {
       throw CheckpointError(
           fmt::format("the mask '{}' in '{}' has shape {}, what it masks {}; save it in that shape",
                       name, path_, own.to_string(), shape.to_string()));
     }
     masks_[stem] = {name, place};
+    if (is_int8) items_[stem].mask = name;
     return true;
   }
 

@@ -216,7 +216,8 @@ TEST_F(Int8Doors, FindsTheMaskInTheZeros) {
   EXPECT_GT(values, 280u);
 }
 
-// The smallest file: bytes at the positions of the mask, with a batch_norm folded into some.
+// The smallest file, bytes at the positions of the mask, with a batch_norm folded into some; and
+// bytes with masks next to them.
 TEST_F(Int8Doors, SparseFilesOfBytesComeBackWithTheSameOutputs) {
   const std::string sparsity =
       "sparsity: {algorithm: static, sparsity: 0.75, pattern: {type: block, rows: 1, cols: 4}, "
@@ -227,14 +228,13 @@ TEST_F(Int8Doors, SparseFilesOfBytesComeBackWithTheSameOutputs) {
                    std::vector<std::string>{"first.weight", "second.weight"})}) {
     std::filesystem::remove_all(run_dir());
     std::filesystem::remove_all(run_dir("int8"));
-    std::filesystem::remove_all(run_dir("back"));
     write_text(config(), yaml + sparsity + filter + "}\n");
     quantize({"--set", std::string("quantize={param_filter: ") + filter + "}"});
     const std::string path = folder_ / weights.front() + ".safetensors",
                       dense = folder_ / weights.front() + ".dense.safetensors";
     const Ended exported = export_to("safetensors", path, {"--sparse"});
     ASSERT_EQ(exported.code, 0) << exported.err;
-    ASSERT_EQ(export_to("safetensors", dense).code, 0);
+    ASSERT_EQ(export_to("safetensors", dense, {"--masks"}).code, 0);
     const SafetensorsFile file(path);
     for (const std::string& weight : weights) {
       EXPECT_EQ(file.tensor(weight + ".data").dtype, "I8") << weight;
@@ -243,14 +243,18 @@ TEST_F(Int8Doors, SparseFilesOfBytesComeBackWithTheSameOutputs) {
           << weight;
     }
     write_text(config(), yaml);
-    const Ended imported = run_lacuna(
-        {"import", path, "--config", config(), "--out", run_dir("back"), "--find-pattern"});
-    ASSERT_EQ(imported.code, 0) << imported.err;
-    EXPECT_EQ(losses("back"), losses("int8"));
-    const StateDict there = find_checkpoint(run_dir("int8")).read().state.below("quantized");
-    const StateDict back = find_checkpoint(run_dir("back")).read().state.below("quantized");
-    for (const std::string& weight : weights) {
-      EXPECT_EQ(back.get<ByteArray>(weight + "/values"), there.get<ByteArray>(weight + "/values"));
+    for (const std::string& exported_to : {path, dense}) {
+      std::filesystem::remove_all(run_dir("back"));
+      const Ended imported = run_lacuna({"import", exported_to, "--config", config(), "--out",
+                                         run_dir("back"), "--find-pattern"});
+      ASSERT_EQ(imported.code, 0) << imported.err;
+      EXPECT_EQ(losses("back"), losses("int8")) << exported_to;
+      const StateDict there = find_checkpoint(run_dir("int8")).read().state.below("quantized");
+      const StateDict back = find_checkpoint(run_dir("back")).read().state.below("quantized");
+      for (const std::string& weight : weights) {
+        EXPECT_EQ(back.get<ByteArray>(weight + "/values"), there.get<ByteArray>(weight + "/values"))
+            << exported_to;
+      }
     }
   }
 }
