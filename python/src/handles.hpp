@@ -11,8 +11,9 @@
 #include "lacuna/framework/param/parameter.h"
 
 namespace lacuna {
+class Module;
 class SparsityAlgorithm;
-}
+}  // namespace lacuna
 
 namespace lacuna::python {
 
@@ -40,6 +41,12 @@ py::object python_object(SparsityAlgorithm& algorithm);
 py::object part_of(const py::object& module, const std::string& name);
 /// Calls a function for all modules below and for this one, which it returns. *Errors:* TypeError.
 py::object apply_function(const py::object& module, const py::object& function);
+
+/// Dense copies of parameters and buffers by name, with NAME_mask of sparse parameters if `masks`.
+py::dict state_dict(Module& module, bool masks);
+/// Takes arrays by the names of parameters, masks and buffers, all or none of them. *Errors:*
+/// CheckpointError, which lists all differences; `strict`: missing and unknown names are some.
+void load_state_dict(Module& module, const py::dict& state, bool strict);
 
 void bind_variables(py::module_& module);
 void bind_parameters(py::module_& module);
