@@ -9,7 +9,7 @@ set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
 # python3-torch is 121 MB to download and 503 MB installed, with all that it needs. It takes any BLAS, also
-# the reference, which is some 20 times slower.
+# the reference, which is some 20 times slower, and Debian prefers an OpenBLAS whose threads disturb PyTorch's.
 packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   libhdf5-dev libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev zlib1g-dev
   nlohmann-json3-dev libpng-dev libjpeg-dev libwebp-dev libgif-dev libonnx-dev libprotobuf-dev)
@@ -17,7 +17,7 @@ of_benchmarks=(libbenchmark-dev)
 of_tests=(libgtest-dev libgmock-dev python3-h5py python3-numpy python3-yaml python3-pil
   python3-onnx libopencv-dnn-dev chromium libopenmpi-dev openmpi-bin doxygen
   python3-pytest python3-scipy python3-pandas mypy jupyter-nbconvert python3-ipykernel
-  python3-matplotlib python3-torch libopenblas0-pthread zsh fish pkgconf)
+  python3-matplotlib python3-torch libopenblas0-openmp zsh fish pkgconf)
 of_python=(pybind11-dev python3-dev python3-numpy)
 
 fail() {
@@ -31,7 +31,7 @@ case "$*" in
   --packages) packages+=(dpkg-dev file "${of_python[@]}") ;;
   --python) packages+=("${of_python[@]}") ;;
   --docs) packages=(doxygen python3) ;;
-  --peers) packages=(python3-torch libopenblas0-pthread python3-matplotlib) ;;
+  --peers) packages=(python3-torch libopenblas0-openmp python3-matplotlib) ;;
   --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}" "${of_python[@]}") ;;
   *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --python | --docs | --peers]" ;;
 esac

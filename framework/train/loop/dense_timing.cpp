@@ -117,12 +117,11 @@ std::optional<DenseStep> dense_step(const Experiment& e, double sparse_step, dou
     if (const auto kept = kept_time(kFile, key)) return DenseStep{*kept, true};
     const double expected = predicted(e, sparse_step);
     if (fits(e) && !has_tiles(e) && 3.0 * expected < kLongest) {
-      if (const auto seconds = measured(e, budget)) {
-        // Short measurements are of few steps, and in long steps another program had the processor.
-        constexpr double kLeastBudget = 0.5, kMostOverExpected = 3.0;
-        if (budget >= kLeastBudget && *seconds <= kMostOverExpected * expected) {
-          keep_time(kFile, key, *seconds);
-        }
+      const auto seconds = measured(e, budget);
+      // In longer steps another program had the processor, as in the run it did not.
+      constexpr double kLeastBudget = 0.5, kMostOverExpected = 3.0;
+      if (seconds && *seconds <= kMostOverExpected * expected) {
+        if (budget >= kLeastBudget) keep_time(kFile, key, *seconds);  // others are of few steps
         return DenseStep{*seconds, true};
       }
     }

@@ -16,9 +16,11 @@ struct DenseStep {
 /// The step of an experiment's network without its sparsity: the same data, batches, loss and
 /// optimizer, trained in this process for about `budget` seconds, and kept where the costs of
 /// layouts are (cost_model.hpp). It is predicted where a dense network does not fit the memory that
-/// is available, or three steps of it would take longer than half a minute: `sparse_step` and, for
-/// each compressed weight, how much more its products and its update cost in layout masked. Nothing
-/// of the experiment changes. Nothing for a run that is dense, or of several processes.
+/// is available, three steps of it would take longer than half a minute, or the measured time is
+/// more than three times the predicted one, because another program had the processor meanwhile.
+/// The prediction is `sparse_step` and, for each compressed weight, how much more its products and
+/// its update cost in layout masked. Nothing of the experiment changes. Nothing for a run that is
+/// dense, or of several processes.
 std::optional<DenseStep> dense_step(const Experiment& experiment, double sparse_step,
                                     double budget);
 

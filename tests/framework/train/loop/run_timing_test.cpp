@@ -91,7 +91,7 @@ TEST_F(RunTiming, MeasuresNothingThatDiverges) {
 TEST_F(RunTiming, DenseStepIsMeasuredAndKept) {
   const auto experiment = build_experiment(tiny("0.8"));
   const StateDict before = experiment->state_dict();
-  const std::optional<DenseStep> dense = dense_step(*experiment, 1e-3, 0.5);
+  const std::optional<DenseStep> dense = dense_step(*experiment, 1.0, 0.5);
   ASSERT_TRUE(dense);
   EXPECT_TRUE(dense->is_measured);
   EXPECT_GT(dense->seconds, 0.0);
@@ -100,11 +100,11 @@ TEST_F(RunTiming, DenseStepIsMeasuredAndKept) {
   Config other = tiny("0.5");
   other.get("train").set("seed", 5);
   other.get("optimizer").set("lr", 0.5);
-  EXPECT_EQ(dense_step(*build_experiment(other), 1e-3, 0.5)->seconds, dense->seconds);
+  EXPECT_EQ(dense_step(*build_experiment(other), 1.0, 0.5)->seconds, dense->seconds);
   // Of another batch it is another step.
   Config larger = tiny("0.8");
   larger.get("train").set("batch_size", 16);
-  EXPECT_NE(dense_step(*build_experiment(larger), 1e-3, 0.5)->seconds, dense->seconds);
+  EXPECT_NE(dense_step(*build_experiment(larger), 1.0, 0.5)->seconds, dense->seconds);
 }
 
 TEST_F(RunTiming, ThereIsNoDenseStepNextToADenseRun) {
@@ -118,6 +118,16 @@ TEST_F(RunTiming, ADenseStepThatWouldTakeTooLongIsPredicted) {
   ASSERT_TRUE(dense);
   EXPECT_FALSE(dense->is_measured);
   EXPECT_NEAR(dense->seconds, 100.0, 1.0);  // and what one small weight makes of it
+}
+
+TEST_F(RunTiming, ADenseStepThatAnotherProgramMadeLongerIsPredicted) {
+  const auto experiment = build_experiment(tiny("{sparsity: 0.8, layout: masked}"));
+  // No step takes a nanosecond: the measured one is far longer than a step of such a run.
+  const std::optional<DenseStep> dense = dense_step(*experiment, 1e-9, 0.5);
+  ASSERT_TRUE(dense);
+  EXPECT_FALSE(dense->is_measured);
+  EXPECT_DOUBLE_EQ(dense->seconds, 1e-9);
+  EXPECT_TRUE(dense_step(*experiment, 1.0, 0.5)->is_measured);  // the longer one was not kept
 }
 
 TEST_F(RunTiming, KeptTimesAreOfTheseKernels) {
