@@ -21,6 +21,10 @@ add_library(lacuna_warnings INTERFACE)
 if(LACUNA_DEVELOPER)
   target_compile_options(lacuna_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion)
+  if(LACUNA_UNITY AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # For clang, a name in a function hides one of another source's anonymous namespace.
+    target_compile_options(lacuna_warnings INTERFACE -Wno-shadow)
+  endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 warns at -O3 of `"text" + std::to_string(n)` (GCC bug 105651), even without -Wall.

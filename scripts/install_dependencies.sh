@@ -17,7 +17,7 @@ of_benchmarks=(libbenchmark-dev)
 of_tests=(libgtest-dev libgmock-dev python3-h5py python3-numpy python3-yaml python3-pil
   python3-onnx libopencv-dnn-dev chromium libopenmpi-dev openmpi-bin doxygen
   python3-pytest python3-scipy python3-pandas mypy jupyter-nbconvert python3-ipykernel
-  python3-matplotlib python3-torch libopenblas0-openmp zsh fish pkgconf)
+  python3-matplotlib python3-torch libopenblas0-openmp zsh fish pkgconf clang)
 of_python=(pybind11-dev python3-dev python3-numpy)
 
 fail() {

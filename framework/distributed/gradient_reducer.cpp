@@ -138,9 +138,9 @@ void GradientReducer::finish() {
   for (const auto& [parameter, collected] : collected_) {
     const auto often = options_.used_often.find(parameter);
     const int64_t uses = often == options_.used_often.end() ? 1 : often->second;
-    const bool is_whole = std::ranges::all_of(collected.contributions, [&](int64_t n) {
-      return n == collected.contributions.front() && n % uses == 0;
-    });
+    const auto& counts = collected.contributions;
+    const bool is_whole = std::ranges::all_of(
+        counts, [&](int64_t n) { return n == counts.front() && n % uses == 0; });
     if (is_whole) continue;
     throw StateError(
         fmt::format("parameter '{}' has gradients of only some shards of the batch, which cannot "

@@ -42,8 +42,8 @@ bool follows(const StackPart& layer, const StackPart& next) {
 // or, where it does not, the first that does.
 bool put_in_order(std::vector<StackPart>& layers) {
   constexpr int64_t kMostTries = 100000;
-  std::ranges::stable_partition(
-      layers, [](const StackPart& p) { return p.kind == StackPart::Kind::Convolution; });
+  std::stable_partition(layers.begin(), layers.end(),
+                        [](const StackPart& p) { return p.kind == StackPart::Kind::Convolution; });
   int64_t tries = 0;
   const std::function<bool(size_t)> place = [&](size_t count) {
     if (count == layers.size()) return true;

@@ -11,7 +11,6 @@
 #include <new>
 #include <numbers>
 #include <numeric>
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -204,7 +203,6 @@ void count_piece(Module& model, const LossFunction& loss, const Batch& batch, in
 
 // The first of those that are the longest. *Cost:* memory for `count` of them alone.
 std::vector<int64_t> longest_examples(const Dataset& data, int64_t count) {
-  std::vector<int64_t> indices(static_cast<size_t>(count));
   const std::span<const int32_t> lengths = data.lengths();
   const auto comes_before = [lengths](int64_t a, int64_t b) {
     if (lengths.empty()) return a < b;
@@ -212,7 +210,17 @@ std::vector<int64_t> longest_examples(const Dataset& data, int64_t count) {
     return of_a != of_b ? of_a > of_b : a < b;
   };
   const int64_t seen = lengths.empty() ? count : data.size();
-  std::ranges::partial_sort_copy(std::views::iota(int64_t{0}, seen), indices, comes_before);
+  std::vector<int64_t> indices;  // a heap, the last of them first
+  for (int64_t i = 0; i < seen; ++i) {
+    if (std::ssize(indices) == count) {
+      if (!comes_before(i, indices.front())) continue;
+      std::ranges::pop_heap(indices, comes_before);
+      indices.pop_back();
+    }
+    indices.push_back(i);
+    std::ranges::push_heap(indices, comes_before);
+  }
+  std::ranges::sort_heap(indices, comes_before);
   return indices;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "lacuna/framework/core/array.h"
@@ -59,9 +58,8 @@ void require_layer(const std::string& layer, const Tensor& weight, const InputGr
 std::vector<int64_t> equal_shares(std::span<const int64_t> present, int64_t keep) {
   std::vector<int64_t> shares(present.size(), 0);
   while (keep > 0) {
-    const auto open = static_cast<int64_t>(
-        std::ranges::count_if(std::views::iota(size_t{0}, present.size()),
-                              [&](size_t i) { return shares[i] < present[i]; }));
+    int64_t open = 0;
+    for (size_t i = 0; i < shares.size(); ++i) open += shares[i] < present[i];
     if (open == 0) break;
     const int64_t each = std::max<int64_t>(keep / open, 1);
     for (size_t i = 0; i < shares.size() && keep > 0; ++i) {

@@ -77,8 +77,8 @@ PrunedWeight prune_to_grid(const std::string& layer, const Tensor& weight, const
   if (!options.rounds_to_nearest) descend(before, gram, swept);
   std::ranges::move(floats.messages, std::inserter(swept.messages, swept.messages.begin()));
   std::ranges::sort(swept.messages);
-  const auto same = std::ranges::unique(swept.messages);
-  swept.messages.erase(same.begin(), same.end());
+  swept.messages.erase(std::unique(swept.messages.begin(), swept.messages.end()),
+                       swept.messages.end());
   return swept;
 }
 

@@ -112,8 +112,8 @@ HWY_INLINE void add_rows_to_lanes(const GradientRun& run, int64_t i, const char*
   for (int64_t r = 0; r < rows; ++r, dy += kSlabRowBytes, lanes += BatchLanes::kLanes) {
     Vector sum = hn::Load(Floats(), lanes);
     for (int64_t slab = 0; slab < slabs; ++slab) {
-      const int64_t count = slab + 1 == slabs ? vectors : whole;
-      for (int64_t v = 0; v < count; ++v) sum = hn::Add(sum, load(dy + slab * run.dy_slab, v));
+      const auto count = static_cast<int>(slab + 1 == slabs ? vectors : whole);
+      for (int v = 0; v < count; ++v) sum = hn::Add(sum, load(dy + slab * run.dy_slab, v));
     }
     hn::Store(sum, Floats(), lanes);
   }
@@ -187,7 +187,7 @@ HWY_NOINLINE void columns_gradient(const GradientRun& run) {
 
 // Adds one vector of examples to the products of four rows with kColumns columns.
 template <int kColumns>
-HWY_INLINE void add_outer(const char* dy, const char* x, int64_t v, Vector (&sum)[kColumns][4]) {
+HWY_INLINE void add_outer(const char* dy, const char* x, int v, Vector (&sum)[kColumns][4]) {
   Vector rows[4];
   HWY_UNROLL(4)
   for (int r = 0; r < 4; ++r) rows[r] = load(dy + r * kSlabRowBytes, v);
@@ -210,9 +210,10 @@ HWY_INLINE void block_part(const GradientRun& run, const char* dy, const char* x
   }
   for (int64_t slab = 1; slab < run.slabs; ++slab, dy += run.dy_slab, x += run.x_slab) {
     HWY_UNROLL(4)
-    for (int64_t v = 0; v < kSlabVectors; ++v) add_outer<kColumns>(dy, x, v, sum);
+    for (int v = 0; v < kSlabVectors; ++v) add_outer<kColumns>(dy, x, v, sum);
   }
-  for (int64_t v = 0; v < run.last_vectors; ++v) add_outer<kColumns>(dy, x, v, sum);
+  const auto last = static_cast<int>(run.last_vectors);
+  for (int v = 0; v < last; ++v) add_outer<kColumns>(dy, x, v, sum);
   HWY_UNROLL(4)
   for (int c = 0; c < kColumns; ++c) {
     put(sums(sum[c][0], sum[c][1], sum[c][2], sum[c][3]), run.accumulate, gradient + 4 * c);

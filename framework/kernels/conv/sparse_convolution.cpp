@@ -344,7 +344,8 @@ void sparse_convolution_weight_gradient(const SparseConvolution& c, const Tensor
                                         const Tensor& x, Accumulate accumulate,
                                         std::span<float> gradient, float* dy_sums) {
   const ConvPlan& plan = c.plan;
-  const auto [in, out] = tensors_of(plan, x.shape()[0]);
+  const Tensors tensors = tensors_of(plan, x.shape()[0]);
+  const ImageSlabs &in = tensors.x, &out = tensors.y;
   const Side inputs = input_side(plan, in);
   const Side outputs = tensor_side(out);
   const PixelRun run = run_of(plan.shape.window, inputs, outputs, plan.output);

@@ -121,7 +121,7 @@ void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* v
                     .next_slab = prefetch_next ? s.form.rows * kSlabRowBytes : 0};
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       with_code(s.form, [&]<class Code>(Code) HWY_ATTR {
-        for_each_tile(s, {0, s.form.tiles()}, run, [by_loads](const NmRun& r) HWY_ATTR {
+        for_each_tile(s, {0, s.form.tiles()}, run, [&](const NmRun& r) HWY_ATTR {
           (by_loads ? product_tile<Code, n, true> : product_tile<Code, n, false>)(r);
         });
       });

@@ -110,7 +110,8 @@ std::vector<KeyDifference> changes_between(const Config& run, const Config& writ
   for (const KeyTraits& key : config_keys()) {  // run_dir follows the folder
     if (key.may_change && key.path != "run_dir") paths.push_back(key.path);
   }
-  std::ranges::stable_partition(paths, [](const auto& key) { return !key.starts_with("data."); });
+  std::stable_partition(paths.begin(), paths.end(),
+                        [](const auto& key) { return !key.starts_with("data."); });
   std::ranges::replace(paths, "data.validation", "data.validation (one path for another)");
   std::ranges::replace(paths, "train.early_stopping", "train.early_stopping (if the run has it)");
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +

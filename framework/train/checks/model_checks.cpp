@@ -352,8 +352,8 @@ void require_sum_fits(const std::vector<StoredParameter>& all, const ModelLayers
 void require_layer_fits(const Module& module, const ModelLayer& layer, const ModelLayers& layers,
                         int64_t memory) {
   for (const auto& [name, parameter] : module.own_parameters()) {
-    require_one_fits(*parameter, layers, layer.node, memory, [&, &own = name] {
-      return in_words(*parameter, layer.path + "." + own, layer.path, module.type());
+    require_one_fits(*parameter, layers, layer.node, memory, [&, &own = name, &one = *parameter] {
+      return in_words(one, layer.path + "." + own, layer.path, module.type());
     });
   }
 }

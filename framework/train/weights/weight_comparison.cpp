@@ -214,12 +214,12 @@ void WeightComparison::refuse_differences() const {
   if (lines_.empty()) return;
   std::string text = fmt::format("the values in '{}' belong to a different model: {}",
                                  stored_.path(), join_foreign(lines_, "; "));
-  for (const auto& [from, to] : names_.rename) {
+  for (const auto& rename : names_.rename) {
     const auto matches = [&](const auto& entry) {
-      return rename_by_glob(from, to, entry.first).has_value();
+      return rename_by_glob(rename.from, rename.to, entry.first).has_value();
     };
     if (std::ranges::any_of(stored_.items(), matches)) continue;
-    text += fmt::format("; rename: '{}' matches no name in the file", from);
+    text += fmt::format("; rename: '{}' matches no name in the file", rename.from);
   }
   text += "; `rename` changes names of the file, `skip` leaves the model's as they are";
   if (!nearest_.empty()) text += "; " + join_foreign(nearest_, ", ");
