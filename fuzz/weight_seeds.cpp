@@ -59,7 +59,43 @@ void write_quantized() {
       {"c_fc.weight_scale", some_tensor(Shape{1, 3})},
       {"c_fc.input_scale", some_tensor(Shape{1})},
       {"c_fc.input_zero_point", SignedBytes{Shape{1}, {-5}}}};
-  write_safetensors_arrays(path_of("int8_arrays", "weights"), arrays);
+  write_safetensors_arrays(path_of("stored_arrays", "int8"), arrays);
+}
+
+// As export --sparse, scipy, cstorch and torch.nn.utils.prune leave them.
+void write_sparse_weights() {
+  const std::vector<int64_t> sizes = {2, 3};
+  const std::vector<int32_t> bits = {0b101001};
+  write_safetensors_arrays(path_of("stored_arrays", "bitmasks"),
+                           {{"fc1.weight.data", some_tensor(Shape{3})},
+                            {"fc1.weight.bitmask", bits},
+                            {"fc1.weight.shape", sizes},
+                            {"fc2.weight.data", SignedBytes{Shape{3}, {1, -127, 7}}},
+                            {"fc2.weight.bitmask", bits},
+                            {"fc2.weight.shape", sizes},
+                            {"fc2.weight_scale", some_tensor(Shape{2, 1})},
+                            {"fc2.input_scale", some_tensor(Shape{1})},
+                            {"fc2.input_zero_point", std::vector<int32_t>{128}}});
+  const ByteArray mask{Shape{2, 3}, {1, 0, 0, 1, 0, 1}};
+  write_safetensors_arrays(path_of("stored_arrays", "masks"),
+                           {{"fc1.weight.data", some_tensor(Shape{3})},
+                            {"fc1.weight.indices", std::vector<int32_t>{0, 0, 2}},
+                            {"fc1.weight.indptr", std::vector<int32_t>{0, 1, 3}},
+                            {"fc1.weight.shape", sizes},
+                            {"fc2.weight", some_tensor(Shape{2, 3})},
+                            {"fc2.weight_mask", mask},
+                            {"fc3.weight_orig", some_tensor(Shape{2, 3})},
+                            {"fc3.weight_mask", mask},
+                            {"fc4.weight", SignedBytes{Shape{2, 3}, {1, 0, -127, 5, 0, 7}}},
+                            {"fc4.weight_mask", mask},
+                            {"fc4.weight_scale", some_tensor(Shape{2, 1})}});
+  // The mask says nothing of so many positions.
+  write_safetensors_arrays(
+      path_of("stored_arrays", "huge_shape"),
+      {{"fc.weight.data", SignedBytes{Shape{3}, {1, -127, 7}}},
+       {"fc.weight.bitmask", bits},
+       {"fc.weight.shape", std::vector<int64_t>{int64_t{1} << 20, int64_t{1} << 20}},
+       {"fc.weight_scale", some_tensor(Shape{1})}});
 }
 
 template <class T>
@@ -117,6 +153,7 @@ void write_weights() {
   write_checkpoints();
   write_arrays();
   write_quantized();
+  write_sparse_weights();
   write_onnx();
 }
 
