@@ -1,6 +1,8 @@
 #include "lacuna/sparsity/snfs.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -48,12 +50,13 @@ void Snfs::update_momentum() {
   }
 }
 
-// What each parameter keeps after the drop, and its share of everything dropped, by the mean |M| of
-// its nonzeros; a share that does not fit goes to the others (round_to_budget).
+// What each parameter keeps after the drop, and its share of what all grow to reach their targets
+// together, by the mean |M| of its nonzeros; a share that does not fit goes to the others
+// (round_to_budget).
 void Snfs::share_out() {
   std::vector<double> shares;
+  std::vector<Shape> shapes;
   std::vector<int64_t> numels, kept;
-  int64_t budget = 0;
   double total = 0.0;
   for (const SparseWeight& weight : weights()) {
     const std::span<const float> m = moments_.at(weight.name()).storage();
@@ -65,8 +68,11 @@ void Snfs::share_out() {
     total += shares.back();
     kept.push_back(kept_after_drop(drop_fraction_at(step() + 1, updates()), nnz));
     numels.push_back(weight.numel() - kept.back());
-    budget += nnz - kept.back();
+    shapes.push_back(weight.shape());
   }
+  const std::vector<int64_t> targets = options().targets_at(step() + 1, updates(), shapes);
+  const int64_t budget = std::max<int64_t>(
+      std::reduce(targets.begin(), targets.end()) - std::reduce(kept.begin(), kept.end()), 0);
   for (double& share : shares) {
     share = total > 0.0 ? static_cast<double>(budget) * share / total
                         : static_cast<double>(budget) / static_cast<double>(shares.size());

@@ -9,9 +9,9 @@
 namespace lacuna {
 
 /// SET whose growth follows the momentum of the dense gradient: M ← αM + (1 − α)g at every step,
-/// kept for every position. The positions dropped in all layers are redistributed in proportion to
-/// the mean |M| of their nonzeros, and each layer grows where its |M| is largest. *Source:*
-/// Dettmers & Zettlemoyer, "Sparse networks from scratch: faster training without losing
+/// kept for every position. What all layers grow to reach their targets together is shared out in
+/// proportion to the mean |M| of their nonzeros, and each layer grows where its |M| is largest.
+/// *Source:* Dettmers & Zettlemoyer, "Sparse networks from scratch: faster training without losing
 /// performance", 2019 (arXiv:1907.04840), section 3. The algorithm keeps its own momentum, so any
 /// optimizer can be used. *Cost:* a dense gradient in every step.
 class Snfs final : public Set {

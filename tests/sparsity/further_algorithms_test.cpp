@@ -165,6 +165,30 @@ TEST(SnfsTest, RedistributionKeepsTheTotal) {
   EXPECT_TRUE(moved);
 }
 
+TEST(SnfsTest, RedistributionReachesTheTargets) {
+  const auto changing = [](double init, double final) {
+    return Schedule::from_config(Config::map(
+        {{"type", "polynomial"}, {"init", init}, {"final", final}, {"start", 0}, {"end", 10}}));
+  };
+  struct Case {
+    Schedule sparsity;
+    int64_t first_update;
+    float final;
+  };
+  for (const Case& c :
+       {Case{0.8, 4, 0.8f}, Case{changing(0.5, 0.9), 0, 0.9f}, Case{changing(0.9, 0.5), 0, 0.5f}}) {
+    TestModel t;
+    Snfs algorithm({.common = {.sparsity = c.sparsity,
+                               .update = UpdateSchedule::every(2, c.first_update),
+                               .drop_fraction = Schedule(0.3)}});
+    t.apply(algorithm);
+    for (int i = 0; i < 40; ++i) t.step();
+    EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz() + t.weight("fc2.weight").pattern()->nnz(),
+              target_nnz(c.final, 192) + target_nnz(c.final, 64))
+        << c.final;
+  }
+}
+
 TEST(SnfsTest, RefusesBadOptions) {
   expect_throws<ConfigError>([] { Snfs({.common = {.sparsity = 0.5}, .momentum = 1.0}); },
                              "momentum must be in [0, 1), found 1");
