@@ -159,7 +159,7 @@ HookHandle Optimizer::register_zero_grad_hook(std::function<void(Optimizer&)> ho
 }
 
 double Optimizer::learning_rate(const Group& group) const {
-  const double lr = group.lr.value_at(steps_);
+  const double lr = group.lr.value_at(steps_, steps_);
   if (steps_ >= warmup_) return lr;
   return lr * (static_cast<double>(steps_ + 1) / static_cast<double>(warmup_));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/io/yaml.h"
 #include "lacuna/optimizers/adam.h"
 #include "lacuna/optimizers/sgd.h"
 #include "optimizers/test_parameters.h"
@@ -263,6 +264,17 @@ TEST(OptimizerLearningRate, FollowsItsScheduleOverTheStepsDone) {
   }
   EXPECT_THAT(rates, ElementsAre(1.0, 0.5, 0.5, 0.25));
   EXPECT_THAT(values, ElementsAre(-1.0f, -1.5f, -2.0f, -2.25f));
+}
+
+TEST(OptimizerLearningRate, AListTakesTheNextValueInEachStep) {
+  const auto p = make_parameter("p", {0.0f});
+  Sgd sgd({p}, {.lr = Schedule::from_config(parse_yaml("[0.5, 0.25]", "lr"))});
+  for (const double rate : {0.5, 0.25, 0.5, 0.25}) {
+    EXPECT_DOUBLE_EQ(sgd.lr(), rate);
+    set_gradient(p, {1.0f});
+    sgd.step();
+  }
+  EXPECT_FLOAT_EQ(p->values().data()[0], -1.5f);
 }
 
 TEST(OptimizerLearningRate, WarmUpRisesLinearlyToTheSchedule) {
