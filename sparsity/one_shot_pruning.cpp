@@ -157,6 +157,12 @@ std::vector<OneShotPruning*> one_shot_parts(SparsityAlgorithm& algorithm) {
   return all;
 }
 
+void prune_waiting(SparsityAlgorithm& algorithm) {
+  for (OneShotPruning* one : one_shot_parts(algorithm)) {
+    if (one->is_waiting()) one->prune();
+  }
+}
+
 // Those that have not pruned yet, over all their weights in the order of the forward pass.
 class OneShotPruning::Pass {
  public:
@@ -234,7 +240,7 @@ void OneShotPruning::prune() {
   while (whole->outer() != nullptr) whole = whole->outer();
   std::vector<OneShotPruning*> waiting;
   for (OneShotPruning* one : one_shot_parts(*whole)) {
-    if (!one->has_pruned_ && !one->weights().empty()) waiting.push_back(one);
+    if (one->is_waiting()) waiting.push_back(one);
   }
   Pass(*module_, waiting).run();
   for (OneShotPruning* one : waiting) {

@@ -62,6 +62,8 @@ class OneShotPruning final : public SparsityAlgorithm {
   /// for each layer a forward pass over the calibration examples up to the layer (one for layers
   /// with the same input), and prune_one_shot.
   void prune();
+  /// Whether it is applied to weights that the next training step prunes.
+  bool is_waiting() const { return module_ != nullptr && !has_pruned_ && !weights().empty(); }
   /// The weights named here become multiples of int8 steps when they are pruned
   /// (OneShotOptions::grid). *Requires* weights of linear layers, and that nothing is pruned yet.
   void bring_to_grid(const std::set<std::string>& names, GridClip clip, bool rounds_to_nearest);
@@ -103,5 +105,9 @@ class OneShotPruning final : public SparsityAlgorithm {
 
 /// The OneShotPruning that an algorithm is or contains, in order.
 std::vector<OneShotPruning*> one_shot_parts(SparsityAlgorithm& algorithm);
+
+/// Prunes what the next training step would prune, before it: for whoever changes the values that
+/// the step computes with. *Errors:* those of OneShotPruning::prune.
+void prune_waiting(SparsityAlgorithm& algorithm);
 
 }  // namespace lacuna

@@ -19,6 +19,7 @@
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/sparsity/one_shot_pruning.h"
 
 namespace lacuna {
 
@@ -209,6 +210,8 @@ TrainingSums run_batches(Experiment& experiment) {
   const int64_t examples =
       std::min(count * train.batch_size, loader.dataset().size() - first * train.batch_size);
   if (experiment.quantization != nullptr) {
+    // By the values in float32, which stay: the step itself computes with those of the grids.
+    if (experiment.sparsity != nullptr) prune_waiting(*experiment.sparsity);
     experiment.quantization->begin_step(experiment.optimizer->steps());
   }
   const FakeWeights on_grids(experiment.quantization.get());
