@@ -89,12 +89,12 @@ bool is_foreign(const std::string& file) {
   }
 }
 
-// For the run whose weights are loaded; empty for files of `save_model`.
-std::optional<Config> model_of_run(const std::string& file) {
+// Of the run whose weights are loaded; empty for files of `save_model`.
+std::optional<Config> config_of_run(const std::string& file) {
   try {
     const std::string text = find_checkpoint(file, KeptCheckpoint::Best).read_config();
     if (text.empty()) return std::nullopt;
-    return parse_yaml(text, file).peek("model");
+    return parse_yaml(text, file);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -132,18 +132,37 @@ void adopt_attention_scale(const Config& config) {
   const Config given = section.peek("attention_scale");
   const std::string file = path_of(source);
   if (is_foreign(file)) {
-    if (given.is_null() || config.peek("parametrization").is_null()) return;
-    given.error(
-        "weights exported by lacuna already include this scale; leave it out, or the "
-        "parametrization");
+    // ONNX states how attention scales by itself, so those weights do not include it.
+    if (given.is_null() || config.peek("parametrization").is_null() || file.ends_with(".onnx")) {
+      return;
+    }
+    given.error("weights exported by lacuna already include this scale; leave it out");
   }
-  const std::optional<Config> loaded = model_of_run(file);
-  if (!loaded) return;
-  const Config trained = loaded->is_map() ? loaded->peek("attention_scale") : Config();
+  const std::optional<Config> run = config_of_run(file);
+  if (!run) return;
+  const Config loaded = run->peek("model");
+  const Config trained = loaded.is_map() ? loaded.peek("attention_scale") : Config();
   if (given == trained) return;
   if (given.is_null()) return section.set("attention_scale", trained.clone());
   given.error(fmt::format("the loaded weights were trained with {}; leave it out to use that",
                           trained.is_null() ? "1/√d" : trained.text()));
+}
+
+bool loads_divided_outputs(const Config& config) {
+  const Config section = config.at("model");
+  const Config source = section.is_map() ? section.peek("init_from") : Config();
+  if (source.is_null()) return false;
+  const std::string file = path_of(source);
+  const std::optional<Config> run = is_foreign(file) ? std::nullopt : config_of_run(file);
+  if (!run || run->peek("parametrization").is_null()) return false;
+  const Config divides = run->peek("parametrization.output_multiplier");
+  if (!divides.is_null() && !divides.as<bool>()) return false;
+  const Config model = run->peek("model");
+  if (!model.is_map() || model.peek("init_from").is_null()) return true;
+  // That run loaded weights itself; what came of it is in its state.
+  const Checkpoint checkpoint = find_checkpoint(file, KeptCheckpoint::Best).read();
+  const std::string key = "parametrization/output_multiplier";
+  return checkpoint.state.contains(key) && checkpoint.state.count(key, 1) == 1;
 }
 
 }  // namespace lacuna

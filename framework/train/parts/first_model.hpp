@@ -20,4 +20,8 @@ std::string apply_widen(ExperimentBuild& b);
 /// of `model.init_from` into the section. *Errors:* ConfigError where it has another one.
 void adopt_attention_scale(const Config& config);
 
+/// Whether `model.init_from` is a run of lacuna whose parametrization divides the outputs: the
+/// weights of its last layer include the factor.
+bool loads_divided_outputs(const Config& config);
+
 }  // namespace lacuna

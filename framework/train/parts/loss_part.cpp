@@ -19,10 +19,11 @@ namespace {
 
 void build_loss(ExperimentBuild& b) {
   Experiment& e = b.e;
-  const Config weights =
-      e.config.get("loss").is_map() ? e.config.peek("loss.class_weights") : Config();
-  if (e.data.sampling == Sampling::Balanced && weights.text() == "balanced") {
-    weights.error("data.sampling already draws classes equally often; leave one of the two out");
+  for (const char* key : {"loss.class_weights", "loss.pos_weight"}) {
+    const Config weights = e.config.get("loss").is_map() ? e.config.peek(key) : Config();
+    if (e.data.sampling == Sampling::Balanced && weights.text() == "balanced") {
+      weights.error("data.sampling already draws classes equally often; leave one of the two out");
+    }
   }
   e.loss = LossFunction::from_config(e.config, *e.data.train);
   if (const auto label = e.loss.ignored_label()) e.data = with_ignored_label(e.data, *label);

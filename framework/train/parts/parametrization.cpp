@@ -113,6 +113,7 @@ Parametrization::Parametrization(const ParametrizationOptions& options,
     first_nnz_.push_back(parameters_[i].parameter->numel());
   }
   is_sparse_.resize(parameters_.size(), false);
+  is_pruned_first_.resize(parameters_.size(), false);
 }
 
 void Parametrization::take_first_densities(const SparsityAlgorithm* algorithm,
@@ -133,7 +134,15 @@ void Parametrization::take_first_densities(const SparsityAlgorithm* algorithm,
     if (found == index_.end() || !seen.insert(planned.parameter).second) continue;
     if (planned.update_steps == std::vector<int64_t>{1}) {
       first_nnz_[found->second] = planned.final_nnz;
+      is_pruned_first_[found->second] = true;
     }
+  }
+}
+
+// How the first step has shared out the nonzeros may differ from the plan.
+void Parametrization::take_pruned() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (is_pruned_first_[i]) first_nnz_[i] = parameters_[i].parameter->pattern()->nnz();
   }
 }
 
@@ -144,7 +153,8 @@ double Parametrization::first_density(const SizedParameter& sized) const {
   return nnz / static_cast<double>(sized.parameter->numel()) / options_.base_density;
 }
 
-void Parametrization::scale_first_values() const {
+void Parametrization::scale_first_values() {
+  scales_values_ = true;
   for (const SizedParameter& sized : parameters_) {
     const double factor = sparse_mup(rule_, sized, first_density(sized), options_).first;
     if (factor == 1.0) continue;
@@ -165,8 +175,12 @@ UpdateFactors Parametrization::factors(const Parameter& parameter, int64_t steps
   const SizedParameter& sized = parameters_[found->second];
   double density = first_density(sized);
   // The first step prunes before it changes values, where an algorithm does.
-  const bool follows = options_.density == ParametrizationOptions::Density::Present &&
-                       steps_done > 0 && is_matrix(sized.role) && is_sparse_[found->second];
+  const bool has_pruned = steps_done == 0 && is_pruned_first_[found->second] &&
+                          parameter.pattern()->nnz() < parameter.numel();
+  const bool follows =
+      is_matrix(sized.role) && is_sparse_[found->second] &&
+      (has_pruned ||
+       (options_.density == ParametrizationOptions::Density::Present && steps_done > 0));
   if (follows && master_of(parameter) == nullptr) {
     const auto nnz = static_cast<double>(std::max<int64_t>(parameter.pattern()->nnz(), 1));
     density = nnz / static_cast<double>(parameter.numel()) / options_.base_density;
@@ -174,9 +188,12 @@ UpdateFactors Parametrization::factors(const Parameter& parameter, int64_t steps
   return sparse_mup(rule_, sized, density, options_).update;
 }
 
-void Parametrization::follow(Optimizer& optimizer) const {
+void Parametrization::follow(Optimizer& optimizer) {
   optimizer.set_factors([this, &optimizer](const Parameter& parameter) {
     return factors(parameter, optimizer.steps());
+  });
+  after_step_ = optimizer.register_step_post_hook([this](Optimizer& stepped) {
+    if (stepped.steps() == 1) take_pruned();
   });
 }
 
@@ -184,10 +201,11 @@ std::vector<Parametrization::Row> Parametrization::rows(const Optimizer& optimiz
   std::vector<Row> rows;
   for (const SizedParameter& sized : parameters_) {
     const double density = first_density(sized);
-    rows.push_back({.sized = &sized,
-                    .density = density,
-                    .first = sparse_mup(rule_, sized, density, options_).first,
-                    .update = optimizer.factors(*sized.parameter)});
+    rows.push_back(
+        {.sized = &sized,
+         .density = density,
+         .first = scales_values_ ? sparse_mup(rule_, sized, density, options_).first : 1.0,
+         .update = optimizer.factors(*sized.parameter)});
   }
   return rows;
 }
@@ -198,6 +216,7 @@ StateDict Parametrization::state_dict() const {
     if (!is_matrix(parameters_[i].role)) continue;
     state.set(parameters_[i].parameter->name() + "/nnz", first_nnz_[i]);
   }
+  state.set("output_multiplier", int64_t{options_.output_multiplier ? 1 : 0});
   return state;
 }
 
@@ -207,6 +226,10 @@ void Parametrization::load_state_dict(const StateDict& state) {
     const Parameter& parameter = *parameters_[i].parameter;
     first_nnz_[i] = state.count(parameter.name() + "/nnz", parameter.numel());
     if (first_nnz_[i] < parameter.numel()) is_sparse_[i] = true;
+  }
+  // Earlier versions did not write it, and never divided the outputs of loaded weights.
+  if (state.contains("output_multiplier")) {
+    options_.output_multiplier = state.count("output_multiplier", 1) == 1;
   }
 }
 

@@ -68,13 +68,15 @@ class Parametrization {
                   UpdateRule rule);
 
   /// Takes the nonzeros of the masks that there are, and what the first step prunes before it
-  /// changes any value, for the first densities. `algorithm`: null where there is none.
+  /// changes any value, for the first densities: as planned, and once it has pruned, as the masks
+  /// are. `algorithm`: null where there is none.
   void take_first_densities(const SparsityAlgorithm* algorithm,
                             const std::vector<PlannedParameter>& plan);
-  /// Multiplies the first values by their factors.
-  void scale_first_values() const;
+  /// Multiplies the first values by their factors. Loaded values keep theirs: without this call
+  /// their factors are 1.
+  void scale_first_values();
   /// Gives the optimizer its factors. *Lifetime:* the optimizer's steps end before this.
-  void follow(Optimizer& optimizer) const;
+  void follow(Optimizer& optimizer);
 
   /// One parameter, as `plan` prints it.
   struct Row {
@@ -85,7 +87,7 @@ class Parametrization {
   };
   std::vector<Row> rows(const Optimizer& optimizer) const;
 
-  /// "<name>/nnz": the first nonzeros.
+  /// "<name>/nnz": the first nonzeros; "output_multiplier": 1 where outputs are divided.
   StateDict state_dict() const;
   /// *Errors:* CheckpointError.
   void load_state_dict(const StateDict& state);
@@ -93,13 +95,17 @@ class Parametrization {
  private:
   double first_density(const SizedParameter& sized) const;
   UpdateFactors factors(const Parameter& parameter, int64_t steps_done) const;
+  void take_pruned();
 
   ParametrizationOptions options_;
   std::vector<SizedParameter> parameters_;
   std::map<const Parameter*, size_t> index_;
   std::vector<int64_t> first_nnz_;
-  std::vector<bool> is_sparse_;  // whether an algorithm has it, or it came with a mask
+  std::vector<bool> is_sparse_;        // whether an algorithm has it, or it came with a mask
+  std::vector<bool> is_pruned_first_;  // by the first step
   UpdateRule rule_;
+  bool scales_values_ = false;
+  HookHandle after_step_;
 };
 
 /// Whether values come from elsewhere (`model.init_from`): such a model keeps its own scale.

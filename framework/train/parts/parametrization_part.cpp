@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lacuna/framework/train/parts/experiment_part.hpp"
+#include "lacuna/framework/train/parts/first_model.hpp"
 #include "lacuna/framework/train/parts/parametrization.hpp"
 
 namespace lacuna {
@@ -32,7 +33,10 @@ void build_parametrization(ExperimentBuild& b) {
   }
   SizedModel sized =
       size_model(e.config, options, e.layers, *e.model, e.data.train->example_shape());
-  if (has_own_scale(e.config)) options.output_multiplier = false;
+  if (has_own_scale(e.config)) {
+    options.output_multiplier =
+        options.output_multiplier && b.is_fresh() && loads_divided_outputs(e.config);
+  }
   e.parametrization = std::make_shared<Parametrization>(options, std::move(sized.parameters),
                                                         e.optimizer->update_rule());
 }
@@ -40,8 +44,7 @@ void build_parametrization(ExperimentBuild& b) {
 void finish_parametrization(ExperimentBuild& b) {
   Experiment& e = b.e;
   if (e.parametrization == nullptr) return;
-  e.parametrization->take_first_densities(
-      e.sparsity.get(), b.is_fresh() ? e.plan() : std::vector<PlannedParameter>());
+  e.parametrization->take_first_densities(e.sparsity.get(), e.plan());
   if (b.is_fresh() && !has_own_scale(e.config)) e.parametrization->scale_first_values();
   e.parametrization->follow(*e.optimizer);
 }

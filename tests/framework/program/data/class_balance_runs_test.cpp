@@ -65,6 +65,10 @@ TEST_F(ClassBalanceRuns, WeighOrDrawButNotBoth) {
   EXPECT_EQ(both.code, 2);
   EXPECT_THAT(both.err, HasSubstr("loss.class_weights: data.sampling already draws classes equally "
                                   "often; leave one of the two out"));
+  const Ended positive = train({"--set", "loss={type: binary_cross_entropy, pos_weight: balanced}",
+                                "--set", "data.sampling=balanced"});
+  EXPECT_EQ(positive.code, 2);
+  EXPECT_THAT(positive.err, HasSubstr("loss.pos_weight: data.sampling already draws classes"));
   EXPECT_EQ(
       train({"--set", "loss={class_weights: [1, 4]}", "--set", "data.sampling=balanced"}).code, 0);
 }
