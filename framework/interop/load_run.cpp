@@ -34,9 +34,9 @@ bool has_averages(const Config& config, const StateDict& state) {
   return train.is_map() && train.has("ema") && !state.below("ema").empty();
 }
 
-}  // namespace
+enum class Products { Float32, Int8 };
 
-LoadedRun load_run(const std::string& run_or_checkpoint, KeptCheckpoint kept) {
+LoadedRun load(const std::string& run_or_checkpoint, KeptCheckpoint kept, Products products) {
   const CheckpointFile file = find_checkpoint(run_or_checkpoint, kept);
   const Checkpoint checkpoint = file.read();
   LoadedRun run{.checkpoint = file.path(),
@@ -47,10 +47,22 @@ LoadedRun load_run(const std::string& run_or_checkpoint, KeptCheckpoint kept) {
                 .is_averaged = false};
   naming_file(file.path(), [&] {
     run.inputs = InputFormat::from_state(checkpoint.state.below("data"));
-    run.model = restore_model(run.config, checkpoint.state, run.inputs.example_shape);
+    const bool in_int8 = products == Products::Int8 && !checkpoint.state.below("quantized").empty();
+    run.model = (in_int8 ? rebuild_model : restore_model)(run.config, checkpoint.state,
+                                                          run.inputs.example_shape);
   });
   run.is_averaged = has_averages(run.config, checkpoint.state);
   return run;
+}
+
+}  // namespace
+
+LoadedRun load_run(const std::string& run_or_checkpoint, KeptCheckpoint kept) {
+  return load(run_or_checkpoint, kept, Products::Float32);
+}
+
+LoadedRun load_run_in_int8(const std::string& run_or_checkpoint, KeptCheckpoint kept) {
+  return load(run_or_checkpoint, kept, Products::Int8);
 }
 
 Tensor LoadedRun::predict(const Examples& examples) const {

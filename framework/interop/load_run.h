@@ -66,4 +66,9 @@ struct LoadedRun {
 LoadedRun load_run(const std::string& run_or_checkpoint,
                    KeptCheckpoint kept = KeptCheckpoint::Best);
 
+/// As load_run; the products of a quantized run are in int8, as `lacuna predict` computes them, and
+/// its batch norms are parts of the products before them.
+LoadedRun load_run_in_int8(const std::string& run_or_checkpoint,
+                           KeptCheckpoint kept = KeptCheckpoint::Best);
+
 }  // namespace lacuna

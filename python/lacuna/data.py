@@ -42,7 +42,8 @@ def _is_pair(example: Tuple[Any, ...]) -> bool:
 def as_dataset(given: Given) -> Dataset:
     """Makes a dataset from examples: a Dataset; a pair of arrays (x, y); an object with `__len__`
     and `__getitem__`, such as a dataset of PyTorch; or an iterable of pairs (x, y), which is read once
-    and stored as arrays. Raises TypeError, DataError.
+    and stored as arrays. A DataLoader of PyTorch yields batches: give its `dataset`. Raises TypeError,
+    DataError.
     """
     if isinstance(given, Dataset):
         return given
@@ -51,6 +52,11 @@ def as_dataset(given: Given) -> Dataset:
     if isinstance(given, (str, bytes, Mapping)) or _is_array(given):
         raise TypeError(
             f"expected a dataset, a pair of arrays (x, y) or examples (x, y), found {type(given)!r}"
+        )
+    if hasattr(given, "dataset") and hasattr(given, "batch_size"):
+        raise TypeError(
+            f"{type(given)!r} yields batches of examples: give its `dataset`, and `train.batch_size` in the "
+            "configuration"
         )
     if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
         if not isinstance(given, (list, tuple)):

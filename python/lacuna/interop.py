@@ -78,8 +78,8 @@ def import_(
 def from_torch(state_dict: Mapping[str, Any]) -> dict[str, numpy.ndarray[Any, Any]]:
     """Converts a PyTorch state_dict to arrays under the same names.
 
-    Tensors on the CPU are shared, not copied. The prefix "module." of DataParallel and the counters
-    `num_batches_tracked` are left out.
+    Tensors on the CPU are shared, not copied, but for bfloat16, which becomes float32. The prefix
+    "module." of DataParallel and the counters `num_batches_tracked` are left out.
     """
     import numpy
 
@@ -88,6 +88,7 @@ def from_torch(state_dict: Mapping[str, Any]) -> dict[str, numpy.ndarray[Any, An
         if name.endswith("num_batches_tracked"):
             continue
         if hasattr(value, "detach"):
-            value = value.detach().cpu().numpy()
+            value = value.detach().cpu()
+            value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
         arrays[name[len("module."):] if name.startswith("module.") else name] = numpy.asarray(value)
     return arrays

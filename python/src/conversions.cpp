@@ -70,6 +70,11 @@ Shape shape_of(const py::array& array) {
 py::array as_array(const py::handle& value) {
   if (py::isinstance<py::array>(value)) return py::reinterpret_borrow<py::array>(value);
   const py::module_ numpy = py::module_::import("numpy");
+  // NumPy has no such type, so PyTorch refuses.
+  if (py::hasattr(value, "detach") &&
+      py::str(value.attr("dtype")).equal(py::str("torch.bfloat16"))) {
+    return numpy.attr("asarray")(value.attr("detach")().attr("float")().attr("cpu")());
+  }
   if (py::hasattr(value, "__array__")) return numpy.attr("asarray")(value);
   if (py::hasattr(value, "__dlpack__")) return numpy.attr("from_dlpack")(value);
   return numpy.attr("asarray")(value);

@@ -171,12 +171,13 @@ void bind_loaded_run(py::module_& module) {
         const auto path = py::module_::import("os").attr("fspath")(run).cast<std::string>();
         const py::gil_scoped_release released;
         return std::make_shared<LoadedRun>(
-            load_run(path, last ? KeptCheckpoint::Last : KeptCheckpoint::Best));
+            load_run_in_int8(path, last ? KeptCheckpoint::Last : KeptCheckpoint::Best));
       },
       py::arg("run"), py::kw_only(), py::arg("last") = false,
       "Opens a run (a Run, its folder, or a checkpoint file) for predictions. Loads the best "
-      "checkpoint if one is kept and `last` is false, otherwise the newest undamaged one. Raises "
-      "CheckpointError.");
+      "checkpoint if one is kept and `last` is false, otherwise the newest undamaged one. The "
+      "model of a "
+      "quantized run computes in int8. Raises CheckpointError.");
   module.def("_mask_png", &mask_png, py::arg("mask"), py::arg("most"));
 }
 

@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/whole_forward.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
 
 namespace lacuna::python {
@@ -118,6 +119,7 @@ void OwnModule::reset_random(uint64_t) {
 
 Variable OwnModule::forward_all(std::span<const Variable> inputs) {
   const py::gil_scoped_acquire gil;
+  const WholeForward whole;
   py::tuple arguments(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) arguments[i] = py::cast(inputs[i]);
   const py::object output = self().attr("forward")(*arguments);

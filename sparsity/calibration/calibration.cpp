@@ -10,6 +10,7 @@
 #include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
+#include "lacuna/framework/nn/whole_forward.hpp"
 #include "lacuna/sparsity/calibration/unfold.hpp"
 
 namespace lacuna {
@@ -180,7 +181,8 @@ std::vector<InputGram> collect_inputs(Module& model, const CalibrationRun& run,
     }
     if (pass != calibrated.passes()) seen = 0;
     pass = calibrated.passes();
-    if (++seen == layer.uses && calibrated.is_running()) throw EndOfForward();
+    const bool may_end = calibrated.is_running() && !WholeForward::is_required();
+    if (++seen == layer.uses && may_end) throw EndOfForward();
   };
   const EvaluationMode mode(model);
   const WatchWeightInputs watch(see);

@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lacuna as lc  # noqa: E402
+from lacuna.interop import from_torch  # noqa: E402
 from lacuna.sparse import Static  # noqa: E402
 
 
@@ -46,6 +47,24 @@ def test_tensors_go_in_and_out_without_copies():
     labels = torch.arange(64) % 8
     ours = lc.cross_entropy(model(x), labels).item()
     assert ours == pytest.approx(torch.nn.functional.cross_entropy(theirs(x), labels).item(), 1e-5)
+
+
+def test_bfloat16_becomes_float32():
+    values = torch.rand(8, 20).to(torch.bfloat16)
+    model = lc.Model([lc.Linear(20, 8, name="fc1")])
+    model["fc1.weight"].assign(values)
+    np.testing.assert_array_equal(model["fc1.weight"].to_numpy(), values.float().numpy())
+    arrays = from_torch({"fc1.weight": values, "fc1.bias": torch.zeros(8)})
+    np.testing.assert_array_equal(arrays["fc1.weight"], values.float().numpy())
+
+
+def test_batches_of_a_loader_are_no_examples():
+    pairs = torch.utils.data.TensorDataset(torch.rand(64, 8), torch.rand(64, 1))
+    loader = torch.utils.data.DataLoader(pairs, batch_size=16)
+    config = {"model": [{"type": "linear", "name": "fc1", "out_features": 1}], "loss": "mse",
+              "optimizer": {"type": "sgd", "lr": 0.1}, "train": {"steps": 1, "batch_size": 4}}
+    with pytest.raises(TypeError, match="yields batches of examples: give its `dataset`"):
+        lc.train(config, data=loader)
 
 
 def test_state_dicts_of_pytorch_load():
