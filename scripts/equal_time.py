@@ -7,7 +7,8 @@ The comparisons are in scripts/equal_time_rows.py. For each one:
 2. Trials: each side trains with the same number of settings (networks, learning rates, first values, decay) for a tenth of
    the budget, unless the row says otherwise, with seed 0.
 3. The best three of a side, at most two of one network, train for the whole budget.
-4. The best of them trains with the other seeds, too. Its mean and range are compared.
+4. In some rows, so do a few more values of one setting, from the best of the three, as many on either side.
+5. The best of them all trains with the other seeds, too. Its mean and range are compared.
 
 Every finished run is a line of docs/measurements/equal_time.tsv and is not done again unless its line is deleted, so a call
 that was stopped goes on where it was. docs/measurements/equal_time.svg and the section "At equal time" of results.md are
@@ -196,7 +197,7 @@ class Trainer:
         return chosen
 
     def make(self, row):
-        sizes = {name: side.trials() for name, side in row.sides.items()}
+        sizes = {name: (side.trials(), len(side.last_runs())) for name, side in row.sides.items()}
         assert len(set(sizes.values())) == 1, f"{row.name}: unequal numbers of trials {sizes}"
         if not self.a.dry_run:
             self.measure(row)
@@ -212,6 +213,13 @@ class Trainer:
             for name in row.sides:
                 for run in self.finalists(row, trials[name])[place:place + 1]:
                     full[name].append(self.train(row, name, run.network, settings_of(run.settings), 0, "full"))
+        if any(None in runs for runs in full.values()):
+            return
+        for name, side in row.sides.items():
+            best = self.best(row, full[name])[0]
+            for key, value in side.last_runs():
+                settings = dict(settings_of(best.settings), **{key: value})
+                full[name].append(self.train(row, name, best.network, settings, 0, "full"))
         if any(None in runs for runs in full.values()):
             return
         for seed in range(1, self.a.seeds):

@@ -2,8 +2,9 @@
 
 A row has a budget of seconds, or of steps if both sides are to take as many. `choices` says how a choice becomes an argument
 of `lacuna train --set`; $steps, $warmup and the choice's own value are put in. A side has networks, each with its arguments;
-`first` is tried in all combinations, and from the best of them each value of `then` alone. Both sides of a row have the
-same number of trials.
+`first` is tried in all combinations, and from the best of them each value of `then` alone. Each value of `last` is tried
+for the whole budget, from the best of the finalists: a tenth of the budget may end before networks overfit, and so says
+little about decay. Both sides of a row have the same number of trials, and of values in `last`.
 """
 import dataclasses
 
@@ -15,12 +16,16 @@ class Side:
     first: dict           # choice -> values, in all combinations with each other and the networks
     then: dict            # choice -> values, one at a time from the best of the first
     always: tuple = ()    # arguments of every run
+    last: dict = dataclasses.field(default_factory=dict)  # choice -> values, from the best finalist, for the whole budget
 
     def trials(self):
         count = len(self.networks)
         for values in self.first.values():
             count *= len(values)
         return count + sum(len(values) for values in self.then.values())
+
+    def last_runs(self):
+        return [(key, str(value)) for key, values in self.last.items() for value in values]
 
 
 @dataclasses.dataclass
@@ -116,7 +121,7 @@ RESNET_CHOICES = VIT_CHOICES
 WARMUP = "optimizer.warmup=$warmup"
 
 
-def mlp_row(seconds, crop, dense_then, sparse_then):
+def mlp_row(seconds, crop, dense_then, sparse_then, dense_last, sparse_last):
     return Row(
         name=f"mlp_{seconds}s",
         title=f"MLP on CIFAR-10, {seconds} s",
@@ -138,6 +143,7 @@ def mlp_row(seconds, crop, dense_then, sparse_then):
                 defaults={"decay": 0.01, "init": "kaiming_uniform"},
                 first={"lr": [2.5e-4, 5e-4, 1e-3, 2e-3]},
                 then=dense_then,
+                last={"decay": dense_last},
             ),
             "sparse": Side(
                 networks={
@@ -149,6 +155,7 @@ def mlp_row(seconds, crop, dense_then, sparse_then):
                 defaults={"decay": 0.01, "init": "kaiming_uniform"},
                 first={"lr": [2.5e-4, 1e-3]},
                 then=sparse_then,
+                last={"decay": sparse_last},
             ),
         },
     )
@@ -211,7 +218,8 @@ GPT_SPARSE = {
 ROWS = [
     mlp_row(60, crop=False,
             dense_then={"decay": [0.1, 0.3], "init": ["default"]},
-            sparse_then={"lr": [1.25e-4], "decay": [0.1], "init": ["default"]}),
+            sparse_then={"lr": [1.25e-4], "decay": [0.1], "init": ["default"]},
+            dense_last=[1.0, 3.0], sparse_last=[0.3, 1.0]),
     gpt_row(
         "gpt_120s", "GPT on Tiny Shakespeare, 120 s",
         Side(networks={"64": gpt(64), "96": gpt(96), "128": gpt(128)},
@@ -273,7 +281,8 @@ ROWS = [
                {"width 16": resnet(16)}, {"width 32, 95 %": sparse(resnet, 32, unstructured(0.95, more=RESNET_FILTER))},
                seconds=900, goal=-1.0, predicted="dense by 1 point"),
     # In 60 s, the largest decays were best, and the default initial values lost on both sides.
-    mlp_row(300, crop=True, dense_then={"decay": [0.1, 0.3, 1.0]}, sparse_then={"lr": [5e-4], "decay": [0.1, 0.3]}),
+    mlp_row(300, crop=True, dense_then={"decay": [0.1, 0.3, 1.0]}, sparse_then={"lr": [5e-4], "decay": [0.1, 0.3]},
+            dense_last=[0.1, 0.6, 3.0], sparse_last=[0.03, 0.1, 0.3]),
     gpt_row(
         "gpt_600s", "GPT on Tiny Shakespeare, 600 s",
         Side(networks={"64": gpt(64), "96": gpt(96), "128": gpt(128)},

@@ -19,9 +19,9 @@ import equal_time_rows  # noqa: E402
 
 
 class Rows(unittest.TestCase):
-    def test_give_both_sides_the_same_number_of_trials(self):
+    def test_give_both_sides_the_same_number_of_runs(self):
         for row in equal_time_rows.ROWS:
-            self.assertEqual(len({side.trials() for side in row.sides.values()}), 1, row.name)
+            self.assertEqual(len({(side.trials(), len(side.last_runs())) for side in row.sides.values()}), 1, row.name)
             self.assertEqual(bool(row.steps), not row.seconds, row.name)
 
 
@@ -34,10 +34,10 @@ class Script(unittest.TestCase):
         (self.folder / "results.md").write_text(
             "before\n<!-- begin of scripts/equal_time.py -->\n<!-- end of scripts/equal_time.py -->\nafter\n")
 
-    def call(self, *arguments):
+    def call(self, *arguments, row="gpt_equal_nonzeros"):
         before = len(self.log.read_text().splitlines())
         done = subprocess.run(
-            [sys.executable, "-B", SOURCE / "scripts/equal_time.py", self.folder, "--row", "gpt_equal_nonzeros", "--lacuna",
+            [sys.executable, "-B", SOURCE / "scripts/equal_time.py", self.folder, "--row", row, "--lacuna",
              SOURCE / "tests/docs/stand_ins/trainer.py", "--measure-with", "", *arguments],
             env=dict(os.environ, LACUNA_TABLES_DIR=str(self.folder), LACUNA_RESULTS_DIR=str(self.folder / "runs"),
                      TRAINER_LOG=str(self.log)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
@@ -64,6 +64,18 @@ class Script(unittest.TestCase):
         self.assertIn("Sparse is ahead by 0.100 nats**; the ranges are apart.", page)
         self.assertTrue(page.startswith("before\n") and page.endswith("after\n"))
         self.assertIn("dense, 64", (self.folder / "equal_time.svg").read_text())
+
+    def test_tries_the_last_values_for_the_whole_budget(self):
+        self.call(row="mlp_60s")
+        runs = [run for run in self.runs() if run["stage"] == "full"]
+        for side in ("dense", "sparse"):
+            last = equal_time_rows.ROWS[0].sides[side].last["decay"]
+            own = [run for run in runs if run["side"] == side]
+            self.assertEqual(len(own), 3 + len(last) + 2)
+            for value in last:
+                self.assertTrue(any(f"decay={value} " in run["settings"] for run in own), value)
+            # The stand-in's long runs gain by decay: the largest trains with the other seeds.
+            self.assertEqual({run["seed"] for run in own if f"decay={max(last)} " in run["settings"]}, {"0", "1", "2"})
 
     def test_goes_on_where_it_stopped(self):
         self.call()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for `lacuna train`: writes what scripts/equal_time.py reads, a step of 10 ms, and a loss that depends on the
-learning rate, the seed and the steps. Its arguments are appended to $TRAINER_LOG."""
+learning rate, the seed, the steps and, in runs of more than 4,000 steps, the weight decay. Its arguments are appended to
+$TRAINER_LOG."""
 import json
 import os
 import pathlib
@@ -15,7 +16,10 @@ steps = int(next(text for text in sets if text.startswith("train.steps=")).split
 seed = int(arguments[arguments.index("--seed") + 1])
 rate = float(re.search(r"init: ([0-9.e-]+), minimum", " ".join(sets)).group(1))
 is_sparse = "sparsity=null" not in sets and any(text.startswith("sparsity=") for text in sets)
+decay = float(next((text.split("=")[1] for text in sets if text.startswith("optimizer.weight_decay=")), 0.0))
 loss = 2.0 + abs(rate - 3e-3) + 0.01 * seed - 0.1 * is_sparse - 1e-6 * steps
+if steps > 4000:
+    loss -= 0.01 * decay
 folder = pathlib.Path(arguments[arguments.index("--run-dir") + 1])
 folder.mkdir(parents=True)
 with open(folder / "metrics.jsonl", "w", encoding="utf-8") as file:
