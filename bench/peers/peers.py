@@ -49,7 +49,7 @@ KEPT_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "M
 
 def fast_blas():
     """Puts the OpenBLAS before others that runs its products on PyTorch's own OpenMP threads. Debian prefers one with threads
-    of its own, which take turns with PyTorch's: steps on two threads took up to 2.8 times as long."""
+    of its own, which take turns with PyTorch's: steps on two threads took up to four times as long."""
     folders = [*map(str, pathlib.Path("/usr/lib").glob("*/openblas-openmp")), os.environ.get("LD_LIBRARY_PATH", "")]
     return {"LD_LIBRARY_PATH": ":".join(filter(None, folders))}
 
@@ -64,7 +64,7 @@ class PyTorch:
         first = self.answer()
         if not first["blas"]:
             fail("PyTorch here computes products by a slow BLAS: the reference BLAS takes some 20 times as long as others, and "
-                 "an OpenBLAS with threads of its own up to 2.8 times. Install another one, such as Debian's "
+                 "an OpenBLAS with threads of its own up to four times. Install another one, such as Debian's "
                  "libopenblas0-openmp (scripts/install_dependencies.sh --peers).")
         self.version = f"{first['version']} with {first['blas']}"
 

@@ -57,8 +57,9 @@ def import_(
 
     weights: a file (safetensors, npz, npy), a Hugging Face folder, or a state_dict of arrays or of
     PyTorch's tensors. config: the model and its data. Without it, the model is inferred from names
-    and shapes, and `set` must give the data. Raises the errors of `train`; if names or shapes do
-    not fit, the message lists the differences.
+    and shapes, and `set` must give the data. A state_dict is not kept as a file: to begin other runs
+    with these weights, give the new run as `model.init_from`. Raises the errors of `train`; if names
+    or shapes do not fit, the message lists the differences.
     """
     if not isinstance(weights, Mapping):
         _lacuna._import(
