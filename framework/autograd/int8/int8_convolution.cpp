@@ -114,10 +114,11 @@ Variable int8_conv2d(const Variable& x, std::shared_ptr<const Int8ConvolutionLay
         layer->name, layer->weight.channels, layer->weight.channels, images.to_string()));
   }
   if (grad_enabled()) {
-    throw StateError(fmt::format(
-        "conv2d '{}' is quantized to int8, and has no gradient: train the model that it was "
-        "quantized from",
-        layer->name));
+    throw StateError(
+        fmt::format("conv2d '{}' is quantized to int8, and has no gradient: compute without "
+                    "recording (NoGrad, in "
+                    "Python lc.no_grad()), or train the model that it was quantized from",
+                    layer->name));
   }
   const ConvolutionShape shape{.batch = images[0],
                                .in_channels = images[1],

@@ -96,10 +96,11 @@ Variable int8_linear(const Variable& x, std::shared_ptr<const Int8Linear> layer)
         layer->name, weight.rows, weight.columns, weight.columns, x.shape().to_string()));
   }
   if (grad_enabled()) {
-    throw StateError(fmt::format(
-        "linear '{}' is quantized to int8, and has no gradient: train the model that it was "
-        "quantized from",
-        layer->name));
+    throw StateError(
+        fmt::format("linear '{}' is quantized to int8, and has no gradient: compute without "
+                    "recording (NoGrad, in "
+                    "Python lc.no_grad()), or train the model that it was quantized from",
+                    layer->name));
   }
   const Int8Order order = order_for(x.shape());
   Int8ValuesPtr input = waiting_bytes(x, layer->input, order);
