@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/known_data.hpp"
 #include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
@@ -80,13 +82,18 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, LossKind kind,
 // Compares the predictions with the answers that a table had next to its inputs.
 class KnownAnswers {
  public:
+  explicit KnownAnswers(std::optional<int64_t> ignored) : ignored_(ignored) {}
+
   void add(const Tensor& outputs, const Batch& batch, LossKind kind) {
-    count_ += batch.size;
     has_values_ = kind == LossKind::MeanSquaredError;
     if (kind == LossKind::CrossEntropy) {
-      correct_ += count_correct(outputs, batch.labels);
+      std::vector<int64_t> labels(batch.labels.values().begin(), batch.labels.values().end());
+      if (ignored_) std::ranges::replace(labels, *ignored_, kIgnoredLabel);
+      count_ += batch.size - std::ranges::count(labels, kIgnoredLabel);
+      correct_ += count_correct(outputs, IndexTensor(batch.labels.shape(), labels));
       return;
     }
+    count_ += batch.size;
     const std::vector<float> predicted = outputs.to_vector();
     const std::vector<float> targets =
         batch.targets.defined() ? batch.targets.to_vector() : std::vector<float>();
@@ -117,6 +124,7 @@ class KnownAnswers {
   }
 
  private:
+  std::optional<int64_t> ignored_;  // label, by loss.ignore_index
   int64_t count_ = 0, correct_ = 0;
   double squares_ = 0.0, distances_ = 0.0;
   bool has_values_ = false;
@@ -193,10 +201,11 @@ int run_predict(const PredictCommand& command) {
                     path, output.to_string()));
   }
   const bool has_label_lists = reads_features(*model);
+  const KnownData known = known_data(config, format, *model);
   std::vector<PredictInputs> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
     const auto read = has_label_lists ? read_sparse_inputs : read_predict_inputs;
-    inputs.push_back(read(input, config.get("data"), format));
+    inputs.push_back(read(input, config.get("data"), format, known));
   }
   name_files(command, inputs);
   const LossKind kind = has_label_lists ? LossKind::MultiLabel : loss_kind(config);
@@ -217,7 +226,8 @@ int run_predict(const PredictCommand& command) {
     return kDone;
   }
   int64_t rows = 0;
-  KnownAnswers known;
+  const Config loss = config.get("loss");
+  KnownAnswers answers(loss.is_map() ? loss.optional<int64_t>("ignore_index") : std::nullopt);
   const int64_t at_a_time = example_pieces(*model, format.example_shape, kPredictBatch).examples;
   const NoGrad no_grad;
   for (const PredictInputs& input : inputs) {
@@ -227,13 +237,13 @@ int run_predict(const PredictCommand& command) {
       const size_t named = files.empty() ? 0 : static_cast<size_t>(batch.size);
       write_rows(writer, outputs, kind, files.first(named));
       files = files.subspan(named);
-      if (input.has_answers) known.add(outputs, batch, kind);
+      if (input.has_answers) answers.add(outputs, batch, kind);
       rows += batch.size;
     });
   }
   writer.close();
   report_count(rows, command);
-  known.print(format.label_column, told_to(command));
+  answers.print(format.label_column, told_to(command));
   return kDone;
 }
 

@@ -35,11 +35,12 @@ std::string packed_or_not(const std::string& path) {
   return is_packed ? path + ".gz" : path;
 }
 
-Examples read_examples(const std::string& given, const Config& data, const InputFormat& format) {
+Examples read_examples(const std::string& given, const Config& data, const InputFormat& format,
+                       const KnownData& known) {
   const std::string path = packed_or_not(given);
   const DatasetType& type = dataset_type(data);
   if (type.read_inputs) {
-    auto own = type.read_inputs(path, data, format.known());
+    auto own = type.read_inputs(path, data, known);
     if (own) return *std::move(own);
   }
   if (is_table_name(path)) {
@@ -64,8 +65,9 @@ Examples read_examples(const std::string& given, const Config& data, const Input
 }
 
 // Where sentences and labels stand, as in training.
-SentenceColumns sentence_columns(const Config& data, const InputFormat& format) {
-  SentenceColumns columns = read_sentence_columns(data, kMaxClasses);
+SentenceColumns sentence_columns(const Config& data, const InputFormat& format,
+                                 const KnownData& known) {
+  SentenceColumns columns = read_sentence_columns(data, known.num_classes);
   columns.label_may_lack = true;
   columns.class_names = format.class_names;
   return columns;
@@ -114,13 +116,15 @@ std::string read_input_text(const std::string& path) {
 // Columns of a table, found by their names, or lines with labels of fastText's; answers next to
 // them where the labels are there.
 PredictInputs read_sentence_file(const std::string& path, std::string text,
-                                 const SentenceColumns& columns, const InputFormat& format) {
+                                 const SentenceColumns& columns, const InputFormat& format,
+                                 const KnownData& known) {
   const auto file =
       std::make_shared<const SentenceFile>(name_of_input(path), std::move(text), columns);
   const int64_t longest = format.example_shape[0];
   if (file->has_labels()) file->require_classes(format.class_names);
-  PredictInputs inputs{.dataset = sentences_of(file, format.tokenizer, longest, kMaxClasses, false),
-                       .has_answers = file->has_labels()};
+  PredictInputs inputs{
+      .dataset = sentences_of(file, format.tokenizer, longest, known.num_classes, false),
+      .has_answers = file->has_labels()};
   SentenceWarnings warnings(name_of_input(path), longest);
   const Tokenizer& tokenizer = *format.tokenizer;
   for (int64_t i = 0; i < file->size(); ++i) {
@@ -165,18 +169,18 @@ std::shared_ptr<const Dataset> read_sentences(const std::string& path, std::stri
 
 // Where the model was trained on a table, what names its columns is one, whatever it is called.
 PredictInputs read_text_inputs(const std::string& path, const Config& data,
-                               const InputFormat& format) {
-  const SentenceColumns columns = sentence_columns(data, format);
+                               const InputFormat& format, const KnownData& known) {
+  const SentenceColumns columns = sentence_columns(data, format, known);
   std::string text = read_input_text(path);
   if (columns.texts.empty()) {
     const bool has_labels = text.starts_with("__label__") && !format.class_names.empty();
-    if (has_labels) return read_sentence_file(path, std::move(text), columns, format);
+    if (has_labels) return read_sentence_file(path, std::move(text), columns, format, known);
     return {.dataset = read_sentences(path, std::move(text), format)};
   }
   const bool has_pairs = columns.texts.size() > 1;
   if (has_pairs || is_table_name(path) || path.ends_with(".tsv") || path.ends_with(".tsv.gz") ||
       is_sentence_table(text, columns)) {
-    return read_sentence_file(path, std::move(text), columns, format);
+    return read_sentence_file(path, std::move(text), columns, format, known);
   }
   if (columns.has_header) {
     log_warning(fmt::format(
@@ -189,12 +193,12 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
 }  // namespace
 
 PredictInputs read_sparse_inputs(const std::string& path, const Config& data,
-                                 const InputFormat& format) {
+                                 const InputFormat& /*format*/, const KnownData& known) {
   Config own = data.clone();
   own.erase("validation");
   own.set("test", packed_or_not(path));
   const auto& load = dataset_type(own).load_held_out;
-  const DataSplits splits = load ? load(own, 0, format.known()) : DataSplits();
+  const DataSplits splits = load ? load(own, 0, known) : DataSplits();
   if (splits.test == nullptr) {
     throw DataError("'" + name_of_input(path) + "' cannot be read as data of the type '" +
                     own.peek("type").text() + "', which the model was trained on");
@@ -203,12 +207,12 @@ PredictInputs read_sparse_inputs(const std::string& path, const Config& data,
 }
 
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
-                                  const InputFormat& format) {
-  if (format.tokenizer != nullptr) return read_text_inputs(path, data, format);
+                                  const InputFormat& format, const KnownData& known) {
+  if (format.tokenizer != nullptr) return read_text_inputs(path, data, format, known);
   std::vector<std::filesystem::path> files;
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) files = image_files_in(path);
-  Examples examples = read_examples(path, data, format);
+  Examples examples = read_examples(path, data, format, known);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
                     examples.example_shape.to_string() + ", and the model was trained on " +

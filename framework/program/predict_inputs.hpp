@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/train/input_format.h"
 
 namespace lacuna {
@@ -21,13 +22,14 @@ struct PredictInputs {
 
 /// Reads a file, or a folder of images; "-" is the standard input, a table or sentences. A table's
 /// columns are found by their names where the model was trained on such: a warning reports
-/// what is left out or stands elsewhere. `data` is that section of the run's configuration.
+/// what is left out or stands elsewhere. `data` is that section of the run's configuration, and
+/// `known` has its number of classes (known_data.hpp): labels are below it.
 /// *Errors:* DataError.
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
-                                  const InputFormat& format);
+                                  const InputFormat& format, const KnownData& known);
 
 /// The same for a model of sparse examples: a file as those of its training data.
 PredictInputs read_sparse_inputs(const std::string& path, const Config& data,
-                                 const InputFormat& format);
+                                 const InputFormat& format, const KnownData& known);
 
 }  // namespace lacuna

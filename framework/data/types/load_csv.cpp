@@ -281,7 +281,7 @@ CsvOptions options_to_predict(const Config& data, const KnownData& known) {
   CsvOptions options = read_options(data);
   options.categories = known.categories;
   options.class_names = known.class_names;
-  options.num_classes = static_cast<int64_t>(known.class_names.size());
+  options.num_classes = known.num_classes;
   if (options.header == CsvHeader::Absent) {
     int64_t columns = known.example_shape.rank() == 1 ? known.example_shape[0] : 0;
     for (const auto& [name, categories] : known.categories) {

@@ -26,6 +26,7 @@
 #include "lacuna/framework/train/checks/run_origins.hpp"
 #include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/known_data.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/float32_model.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
@@ -142,16 +143,6 @@ void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
   throw DataError(
       "the data has a different vocabulary than the model was trained with; to evaluate another "
       "text, keep the training data and give the text as data.test");
-}
-
-// What the model knows of its training data.
-KnownData known_data(const Config& config, const InputFormat& format, const Module& model) {
-  KnownData known = format.known();
-  int64_t& classes = known.num_classes;
-  if (classes == 0) classes = model.output_shape(format.example_shape).features();
-  if (loss_kind(config) == LossKind::BinaryCrossEntropy) classes = 2;
-  if (config.peek("data.task").text() == "regression") classes = 0;
-  return known;
 }
 
 // The data, of which the training files need not be there: what lies in files of its own can be

@@ -92,6 +92,33 @@ TEST_F(Tables, WithLabelsTellTheAccuracy) {
   EXPECT_THAT(ended.out, HasSubstr(line));
 }
 
+TEST_F(Tables, WithLabelsOutsideTheClassesAreRefused) {
+  train_table();
+  for (const char* label : {"3", "1000000"}) {
+    write_text(folder_ / "in.csv", std::string("x,y,label\n500,-7,1\n500,-7,") + label + "\n");
+    const Ended ended = predict("in.csv");
+    EXPECT_EQ(ended.code, 1) << label;
+    EXPECT_THAT(ended.err, HasSubstr("in.csv:3:8: field 'label': expected a label, which is an "
+                                     "integer from 0 to 2, found '" +
+                                     std::string(label) + "'"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out.csv"));
+  }
+}
+
+TEST_F(Tables, WithIgnoredLabelsTellTheAccuracyOfTheOthers) {
+  train_table("standard", "loss: {ignore_index: 2}\n");
+  write_text(folder_ / "in.csv", Table(2).with_labels);
+  const Ended ended = predict("in.csv");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  std::istringstream lines(Table(2).with_labels);
+  int counted = -1;  // without the header
+  for (std::string line; std::getline(lines, line);) counted += line.ends_with(",2") ? 0 : 1;
+  char line[100];
+  std::snprintf(line, sizeof line, "accuracy %.2f %% of %d examples, by the column 'label'\n",
+                100.0 * summary(run_dir()).required<double>("test_accuracy"), counted);
+  EXPECT_THAT(ended.out, HasSubstr(line));
+}
+
 TEST_F(Tables, ComeThroughTheStandardInput) {
   train_table();
   write_text(folder_ / "in.csv", Table(2).without_labels);

@@ -61,7 +61,7 @@ inline std::string idx_images(int count, int rows, int columns) {
 
 class Use : public RunFixture {
  protected:
-  void train_table(const std::string& normalize = "standard") {
+  void train_table(const std::string& normalize = "standard", const std::string& more = "") {
     write_text(folder_ / "train.csv", Table(1).with_labels);
     write_text(folder_ / "test.csv", Table(2).with_labels);
     write_text(config(), "data: {type: csv, train: " + (folder_ / "train.csv") +
@@ -70,7 +70,8 @@ class Use : public RunFixture {
                              "model:\n  - {type: linear, out_features: 8}\n  - relu\n"
                              "  - {type: linear, out_features: 3}\n"
                              "optimizer: {type: adam, lr: 0.05}\n"
-                             "train: {epochs: 8, batch_size: 10, threads: 1}\n");
+                             "train: {epochs: 8, batch_size: 10, threads: 1}\n" +
+                             more);
     const Ended ended = train();
     ASSERT_EQ(ended.code, 0) << ended.err;
   }
