@@ -320,6 +320,13 @@ DataSplits read_array_splits(const ArraySource& source, const ArrayNames& train,
   if (!test) return splits;
   keys.task.num_classes = splits.train->num_classes();
   keys.class_names = splits.train->class_names();
+  if (source.is_uint8(train.inputs) != source.is_uint8(test->inputs)) {
+    fail_at(source, test->inputs,
+            fmt::format("the test inputs are {}, and the training inputs '{}' are {}; bytes are "
+                        "divided by 255, so give both in the same type",
+                        source.is_uint8(test->inputs) ? "bytes" : "no bytes", train.inputs,
+                        source.is_uint8(train.inputs) ? "bytes" : "no bytes"));
+  }
   splits.test = read_array_split(source, *test, keys);
   if (splits.test->example_shape() != splits.train->example_shape() ||
       splits.test->num_outputs() != splits.train->num_outputs()) {

@@ -165,6 +165,18 @@ TEST_F(LoadHdf5, RefusesATestSplitOfAnotherShape) {
                                  "training examples are of shape [2]"));
 }
 
+TEST_F(LoadHdf5, RefusesBytesNextToFloats) {
+  write_floats("train_inputs", Shape{1, 2}, {1, 2});
+  write_integers("train_targets", Shape{1}, {0});
+  write_bytes("test_inputs", Shape{1, 2}, {1, 2});
+  data_.set("test_inputs", "test_inputs");
+  data_.set("test_targets", "train_targets");
+  EXPECT_THAT(error(),
+              HasSubstr("'test_inputs': the test inputs are bytes, and the training inputs "
+                        "'train_inputs' are no bytes; bytes are divided by 255, so give "
+                        "both in the same type"));
+}
+
 TEST_F(LoadHdf5, RefusesHalfATestSplit) {
   data_.set("test_inputs", "x");
   EXPECT_THAT(message_of<ConfigError>([&] { load(); }),
