@@ -43,7 +43,11 @@ std::string changed_split_key(const Config& run, const Config& now) {
     // Neither a file nor 0 holds out examples.
     const bool may_be_file = key == "data.test" || key == "data.validation";
     const bool are_none = may_be_file && !is_above_0(before) && !is_above_0(after);
-    if (!are_none && !(before == after)) return key;
+    // A test split is taken from the other end of the order, so it stays where this one is left
+    // out.
+    const bool is_left_out =
+        key == "data.validation" && is_above_0(now.peek("data.test")) && !is_above_0(after);
+    if (!are_none && !is_left_out && !(before == after)) return key;
   }
   return "";
 }

@@ -66,6 +66,25 @@ TEST_F(HeldOutSplit, IsNotMovedByEval) {
   EXPECT_EQ(names(evaluate({"data.test_size=20"})), "validation test");
 }
 
+TEST_F(HeldOutSplit, MayBeLeftOutNextToATestSplitThatIsHeldOut) {
+  std::string text = "x,y,label\n";
+  for (int i = 0; i < 60; ++i) {
+    text +=
+        std::to_string(i % 7) + "," + std::to_string(i % 5) + "," + std::to_string(i % 2) + "\n";
+  }
+  write_text(folder_ / "rows.csv", text);
+  begin("data: {type: csv, train: " + (folder_ / "rows.csv") +
+        ", validation: 0.2, test: 0.1}\nmodel: [{type: linear, out_features: 2}]\n"
+        "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 1, batch_size: 10, threads: 1}\n");
+  const Ended both = evaluate({}), one = evaluate({"data.validation=0"});
+  EXPECT_EQ(names(both), "validation test");
+  EXPECT_EQ(names(one), "test");
+  const auto loss = [](const Ended& ended) {
+    return parse_yaml(ended.out, "out").at("splits").items().back().at("loss").text();
+  };
+  EXPECT_EQ(loss(one), loss(both));
+}
+
 TEST_F(HeldOutSplit, IsNotMadeByEvalOfWhatWasTrainedOn) {
   std::string text = kTinyRun;
   text.replace(text.find(", validation: 10"), 16, "");
