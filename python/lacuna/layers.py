@@ -274,9 +274,9 @@ def Residual(
     name: Optional[str] = None,
 ) -> Layer:
     """layers(x) + shortcut(x); without a shortcut, layers(x) + x. Adds no level of names."""
-    return Layer(
-        "residual", name, layers=list(layers), shortcut=None if shortcut is None else list(shortcut)
-    )
+    if shortcut is None:
+        return Layer("residual", name, layers=list(layers))
+    return Layer("residual", name, layers=list(layers), shortcut=list(shortcut), when="always")
 
 
 def Parallel(*branches: Union[Layer, str], name: Optional[str] = None) -> Layer:

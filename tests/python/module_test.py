@@ -43,3 +43,11 @@ def test_import_prints_nothing_and_does_not_import_numpy():
         [sys.executable, "-B", "-c", code], capture_output=True, text=True, env=os.environ
     )
     assert (run.stdout, run.stderr) == ("False\n", "")
+
+
+def test_a_shortcut_is_used_whatever_the_shapes():
+    x = np.array([[1.0, -2.0, 3.0, -4.0]], np.float32)
+    model = lc.Model([lc.Residual("relu", shortcut=["tanh"])], input_shape=(4,))
+    np.testing.assert_allclose(model.predict(x), np.maximum(x, 0) + np.tanh(x), rtol=1e-6)
+    linear = lc.Model([lc.Residual(lc.Linear(4, 4), shortcut=[lc.Linear(4, 4)])], input_shape=(4,))
+    assert len(list(linear.named_parameters())) == 4
