@@ -114,12 +114,13 @@ std::optional<DenseStep> dense_step(const Experiment& e, double sparse_step, dou
   if (!is_sparse(e) || (job != nullptr && job->size() > 1)) return std::nullopt;
   try {
     const std::string key = key_of(e);
-    if (const auto kept = kept_time(kFile, key)) return DenseStep{*kept, true};
     const double expected = predicted(e, sparse_step);
+    // In longer steps another program had the processor, as in the run it did not.
+    constexpr double kLeastBudget = 0.5, kMostOverExpected = 3.0;
+    const auto kept = kept_time(kFile, key);
+    if (kept && *kept <= kMostOverExpected * expected) return DenseStep{*kept, true};
     if (fits(e) && !has_tiles(e) && 3.0 * expected < kLongest) {
       const auto seconds = measured(e, budget);
-      // In longer steps another program had the processor, as in the run it did not.
-      constexpr double kLeastBudget = 0.5, kMostOverExpected = 3.0;
       if (seconds && *seconds <= kMostOverExpected * expected) {
         if (budget >= kLeastBudget) keep_time(kFile, key, *seconds);  // others are of few steps
         return DenseStep{*seconds, true};
