@@ -86,7 +86,7 @@ int write_suggestion(const ImportCommand& command) {
   if (!command.out.empty()) {
     throw ConfigError(
         fmt::format("'{}' does not contain its data: give it with --set data.KEY=VALUE, or leave "
-                    "out --out to write a configuration to {}",
+                    "out --run-dir to write a configuration to {}",
                     command.file, path));
   }
   const std::string yaml = suggested_yaml(command.file, print_line);

@@ -26,6 +26,7 @@
 #include "lacuna/framework/program/output/output_guard.hpp"
 #include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
+#include "lacuna/framework/train/checks/ignored_labels.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/known_data.hpp"
 #include "lacuna/framework/train/loss_function.h"
@@ -82,15 +83,11 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, LossKind kind,
 // Compares the predictions with the answers that a table had next to its inputs.
 class KnownAnswers {
  public:
-  explicit KnownAnswers(std::optional<int64_t> ignored) : ignored_(ignored) {}
-
   void add(const Tensor& outputs, const Batch& batch, LossKind kind) {
     has_values_ = kind == LossKind::MeanSquaredError;
     if (kind == LossKind::CrossEntropy) {
-      std::vector<int64_t> labels(batch.labels.values().begin(), batch.labels.values().end());
-      if (ignored_) std::ranges::replace(labels, *ignored_, kIgnoredLabel);
-      count_ += batch.size - std::ranges::count(labels, kIgnoredLabel);
-      correct_ += count_correct(outputs, IndexTensor(batch.labels.shape(), labels));
+      count_ += batch.size - std::ranges::count(batch.labels.values(), kIgnoredLabel);
+      correct_ += count_correct(outputs, batch.labels);
       return;
     }
     count_ += batch.size;
@@ -124,7 +121,6 @@ class KnownAnswers {
   }
 
  private:
-  std::optional<int64_t> ignored_;  // label, by loss.ignore_index
   int64_t count_ = 0, correct_ = 0;
   double squares_ = 0.0, distances_ = 0.0;
   bool has_values_ = false;
@@ -204,8 +200,9 @@ int run_predict(const PredictCommand& command) {
   const KnownData known = known_data(config, format, *model);
   std::vector<PredictInputs> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
-    const auto read = has_label_lists ? read_sparse_inputs : read_predict_inputs;
-    inputs.push_back(read(input, config.get("data"), format, known));
+    const Config data = config.get("data");
+    inputs.push_back(has_label_lists ? read_sparse_inputs(input, data, known)
+                                     : read_predict_inputs(input, data, format, known));
   }
   name_files(command, inputs);
   const LossKind kind = has_label_lists ? LossKind::MultiLabel : loss_kind(config);
@@ -227,12 +224,16 @@ int run_predict(const PredictCommand& command) {
   }
   int64_t rows = 0;
   const Config loss = config.get("loss");
-  KnownAnswers answers(loss.is_map() ? loss.optional<int64_t>("ignore_index") : std::nullopt);
+  const auto ignored = loss.is_map() ? loss.optional<int64_t>("ignore_index") : std::nullopt;
+  KnownAnswers answers;
   const int64_t at_a_time = example_pieces(*model, format.example_shape, kPredictBatch).examples;
   const NoGrad no_grad;
   for (const PredictInputs& input : inputs) {
     std::span<const std::string> files = input.files;
-    for_each_batch(*input.dataset, at_a_time, [&](const Batch& batch) {
+    DataSplits splits;
+    splits.train = input.dataset;
+    if (ignored && input.has_answers) splits = with_ignored_label(splits, *ignored);
+    for_each_batch(*splits.train, at_a_time, [&](const Batch& batch) {
       const Tensor outputs = in_target_unit(run_model(*model, batch).value(), format);
       const size_t named = files.empty() ? 0 : static_cast<size_t>(batch.size);
       write_rows(writer, outputs, kind, files.first(named));

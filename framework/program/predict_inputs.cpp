@@ -193,7 +193,7 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
 }  // namespace
 
 PredictInputs read_sparse_inputs(const std::string& path, const Config& data,
-                                 const InputFormat& /*format*/, const KnownData& known) {
+                                 const KnownData& known) {
   Config own = data.clone();
   own.erase("validation");
   own.set("test", packed_or_not(path));

@@ -30,6 +30,6 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
 
 /// The same for a model of sparse examples: a file as those of its training data.
 PredictInputs read_sparse_inputs(const std::string& path, const Config& data,
-                                 const InputFormat& format, const KnownData& known);
+                                 const KnownData& known);
 
 }  // namespace lacuna

@@ -380,7 +380,8 @@ int64_t count_in_largest(const Tensor& logits, const IndexTensor& labels, int64_
     const float* row = rows.data() + i * classes;
     const int64_t label = labels.values()[static_cast<size_t>(i)];
     if (label < 0 || label >= classes) continue;  // also what is ignored
-    int64_t before = 0;                           // that come before the label
+    // How many come before the label.
+    int64_t before = 0;
     bool has_nan = false;
     for (int64_t j = 0; j < classes; ++j) {
       has_nan |= std::isnan(row[j]);

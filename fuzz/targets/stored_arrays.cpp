@@ -1,7 +1,6 @@
 // Weights in safetensors files of other tools, as models are given them: dense, by csr, by a
 // bitmask, with masks, and in int8 with scales.
-#include <string>
-#include <variant>
+#include <cstdint>
 
 #include "lacuna/framework/train/weights/stored_values.hpp"
 #include "lacuna/fuzz/input.h"

@@ -176,8 +176,7 @@ void bind_loaded_run(py::module_& module) {
       py::arg("run"), py::kw_only(), py::arg("last") = false,
       "Opens a run (a Run, its folder, or a checkpoint file) for predictions. Loads the best "
       "checkpoint if one is kept and `last` is false, otherwise the newest undamaged one. The "
-      "model of a "
-      "quantized run computes in int8. Raises CheckpointError.");
+      "model of a quantized run computes in int8. Raises CheckpointError.");
   module.def("_mask_png", &mask_png, py::arg("mask"), py::arg("most"));
 }
 

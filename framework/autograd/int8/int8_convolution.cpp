@@ -116,8 +116,8 @@ Variable int8_conv2d(const Variable& x, std::shared_ptr<const Int8ConvolutionLay
   if (grad_enabled()) {
     throw StateError(
         fmt::format("conv2d '{}' is quantized to int8, and has no gradient: compute without "
-                    "recording (NoGrad, in "
-                    "Python lc.no_grad()), or train the model that it was quantized from",
+                    "recording (NoGrad, in Python lc.no_grad()), or train the model that it was "
+                    "quantized from",
                     layer->name));
   }
   const ConvolutionShape shape{.batch = images[0],

@@ -98,8 +98,8 @@ Variable int8_linear(const Variable& x, std::shared_ptr<const Int8Linear> layer)
   if (grad_enabled()) {
     throw StateError(
         fmt::format("linear '{}' is quantized to int8, and has no gradient: compute without "
-                    "recording (NoGrad, in "
-                    "Python lc.no_grad()), or train the model that it was quantized from",
+                    "recording (NoGrad, in Python lc.no_grad()), or train the model that it was "
+                    "quantized from",
                     layer->name));
   }
   const Int8Order order = order_for(x.shape());

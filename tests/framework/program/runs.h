@@ -19,6 +19,16 @@
 
 namespace lacuna {
 
+/// A table of small numbers with the columns x, y and label, which is 0 or 1.
+inline std::string table_of_numbers(int rows) {
+  std::string table = "x,y,label\n";
+  for (int i = 0; i < rows; ++i) {
+    for (const int value : {i % 7, i % 5}) table += std::to_string(value) + ",";
+    table += std::to_string(i % 2) + "\n";
+  }
+  return table;
+}
+
 /// A folder with config.yaml, the tiny run's by default, in which runs are made.
 class RunFixture : public testing::Test {
  protected:

@@ -67,12 +67,7 @@ TEST_F(HeldOutSplit, IsNotMovedByEval) {
 }
 
 TEST_F(HeldOutSplit, MayBeLeftOutNextToATestSplitThatIsHeldOut) {
-  std::string text = "x,y,label\n";
-  for (int i = 0; i < 60; ++i) {
-    text +=
-        std::to_string(i % 7) + "," + std::to_string(i % 5) + "," + std::to_string(i % 2) + "\n";
-  }
-  write_text(folder_ / "rows.csv", text);
+  write_text(folder_ / "rows.csv", table_of_numbers(60));
   begin("data: {type: csv, train: " + (folder_ / "rows.csv") +
         ", validation: 0.2, test: 0.1}\nmodel: [{type: linear, out_features: 2}]\n"
         "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 1, batch_size: 10, threads: 1}\n");

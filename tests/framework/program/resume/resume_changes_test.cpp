@@ -22,12 +22,7 @@ TEST_F(ResumeChanges, OfTheFolderIsNone) {
 }
 
 TEST_F(ResumeChanges, OfWhereATableIs) {
-  std::string table = "x,y,label\n";
-  for (int i = 0; i < 40; ++i) {
-    table +=
-        std::to_string(i % 7) + "," + std::to_string(i % 5) + "," + std::to_string(i % 2) + "\n";
-  }
-  write_text(folder_ / "train.csv", table);
+  write_text(folder_ / "train.csv", table_of_numbers(40));
   write_text(config(),
              "data: {type: csv, train: " + (folder_ / "train.csv") +
                  "}\nmodel: [{type: linear, out_features: 2}]\n"
