@@ -126,6 +126,8 @@ CsvRoles find_roles(const std::string& path, const CsvOptions& options,
     use(*found);
   };
   for (const std::string& name : options.dropped) {
+    const bool is_named = std::ranges::find(columns, name) != columns.end();
+    if (options.wanted && !is_named) continue;  // a number counts the training data's columns
     take(name, "drop_columns", [&](size_t i) { roles.input_of[i] = -1; });
   }
   for (const auto& entry : options.categories) {
@@ -244,7 +246,12 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
                     ": the label's column is the only one; expected at least one input column"
                     " (is the delimiter right?)");
   }
-  if (options.check_columns) options.check_columns(columns, label);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (roles.input_of[i] >= 0) matched.inputs.push_back(columns[i]);
+  }
+  matched.columns = columns;
+  matched.label = label;
+  if (options.check_columns) options.check_columns(matched);
   if (!has_record) {
     const bool has_returns = text.find('\r') < text.find('\n');
     throw DataError(path + ": no examples after the header" +
@@ -257,6 +264,7 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
   builder.set_roles(std::move(roles));
   for (; has_record; has_record = records.next(fields)) builder.add(fields);
   CsvTable table = builder.finish(path);
+  table.inputs = std::move(matched.inputs);
   table.extra = std::move(matched.extra);
   table.reordered = std::move(matched.reordered);
   return table;

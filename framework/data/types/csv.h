@@ -39,6 +39,8 @@ enum class CsvMissing {
   Kept,     ///< it is NaN, to be filled in
 };
 
+struct CsvTable;
+
 struct CsvOptions {
   char delimiter = ',';
   CsvHeader header = CsvHeader::Present;
@@ -67,13 +69,14 @@ struct CsvOptions {
   /// For a table without a header: the number of columns of the training data, or 0. The table may
   /// then have all of these, or only the inputs, in order.
   int64_t trained_columns = 0;
-  /// Receives the columns' names and the label's position before any example is read, and throws if
-  /// they are not as expected. None: all are accepted.
-  std::function<void(const std::vector<std::string>& columns, int64_t label)> check_columns = {};
+  /// Receives a table whose columns, inputs and label are known, before any example is read, and
+  /// throws if they are not as expected. None: all are accepted.
+  std::function<void(const CsvTable& found)> check_columns = {};
 };
 
 struct CsvTable {
   std::vector<std::string> columns;         ///< names of all columns, the label's included
+  std::vector<std::string> inputs;          ///< of those that are inputs, in their order
   Examples examples;                        ///< float inputs of shape [features]
   int64_t label = -1;                       ///< the label's column, or −1
   std::vector<std::string> extra = {};      ///< with `wanted`: columns that are ignored,
@@ -105,14 +108,13 @@ Examples read_csv_inputs(const std::string& path, const CsvOptions& options);
 /// Keys of `data` (in addition to those of load_data):
 ///
 /// - `train` (required), `validation`, `test` (default: no such split): paths of the files. The
-/// last
-///   two may be numbers instead: then they hold out training examples, as in load_data.
+///   last two may be numbers instead: then they hold out training examples, as in load_data.
 /// - `header`: true | false, whether the first line names the columns. Default true.
 /// - `delimiter`: one character between fields. Default ",".
 /// - `label_column`: name, or index from 0 (negative: from the end). Default −1, the last column.
 /// - `drop_columns`, `categories`, `dates`: as CsvOptions has them: lists of columns, or for
-/// `dates`
-///   a map from columns to formats. Default: none.
+///   `dates` a map from columns to formats. Default: none. Where the training file names its
+///   columns, the names are written in place of their numbers.
 /// - `missing`: error | mean | median | a number, or a list with one for each feature: the value of
 ///   missing inputs. Mean and median are those of the training examples that are not held out.
 ///   Default error.

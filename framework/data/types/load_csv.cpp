@@ -108,19 +108,29 @@ CsvOptions read_options(const Config& data) {
   return options;
 }
 
-// The columns of the inputs, in their order.
-std::vector<std::string> input_columns(const std::vector<std::string>& columns, int64_t label,
-                                       const CsvOptions& options) {
+// The column of a number from 0, or from the end where it is negative; others as they are.
+std::string column_name(const std::vector<std::string>& columns, const std::string& given) {
+  if (std::ranges::find(columns, given) != columns.end()) return given;
   const auto count = static_cast<int64_t>(columns.size());
-  std::set<std::string> dropped(options.dropped.begin(), options.dropped.end());
-  std::vector<std::string> inputs;
-  for (int64_t i = 0; i < count; ++i) {
-    const std::string& name = columns[static_cast<size_t>(i)];
-    const bool is_dropped = dropped.contains(name) || dropped.contains(std::to_string(i)) ||
-                            dropped.contains(std::to_string(i - count));
-    if (i != label && !is_dropped) inputs.push_back(name);
+  const auto index = Config::plain(given).as<int64_t>();
+  return columns[static_cast<size_t>(index < 0 ? index + count : index)];
+}
+
+// Another table may have the columns at other places: numbers of columns that have been found give
+// way to their names.
+void write_column_names(Config data, const std::vector<std::string>& columns) {
+  for (const char* key : {"drop_columns", "categories", "dates"}) {
+    const Config node = data.get(key);
+    Config named = node.is_map() ? Config::map() : Config::list();
+    for (const auto& [name, value] : node.children()) {
+      if (node.is_map()) named.set(column_name(columns, name), value);
+      if (node.is_list()) {
+        named.push_back(Config::from_value(column_name(columns, value.as<std::string>())));
+      }
+    }
+    if (node.is_scalar()) named = Config::from_value(column_name(columns, node.as<std::string>()));
+    if (!node.is_null() && !(named == node)) data.set(key, named);
   }
-  return inputs;
 }
 
 // Those of the one that the other has not.
@@ -160,17 +170,14 @@ void require_columns_of(const std::string& train_path, const std::vector<std::st
 }
 
 // The same of a model, which knows the inputs' columns and the label's.
-void require_known_columns(const KnownData& known, const std::string& path,
-                           const std::vector<std::string>& columns, int64_t label,
-                           const CsvOptions& options) {
-  const std::vector<std::string> inputs = input_columns(columns, label, options);
-  const std::string& name = columns[static_cast<size_t>(label)];
-  if (inputs == known.columns && name == known.label_column) return;
+void require_known_columns(const KnownData& known, const std::string& path, const CsvTable& found) {
+  const std::string& name = found.columns[static_cast<size_t>(found.label)];
+  if (found.inputs == known.columns && name == known.label_column) return;
   throw DataError(fmt::format(
       "{}: expected the columns that the model was trained on ({}, and '{}' for the label), found "
       "{}, and '{}'{}",
-      path, listed_columns(known.columns), known.label_column, listed_columns(inputs), name,
-      column_differences(known.columns, inputs)));
+      path, listed_columns(known.columns), known.label_column, listed_columns(found.inputs), name,
+      column_differences(known.columns, found.inputs)));
 }
 
 // An example in place of the header is lost as an example, and nothing else would show it.
@@ -225,9 +232,9 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   options.class_names = train.examples.class_names;
   options.categories = train.categories;
   DataSplits splits;
-  const std::vector<std::string> inputs = input_columns(train.columns, train.label, options);
   if (options.header == CsvHeader::Present) {
-    splits.columns = inputs;
+    write_column_names(data, train.columns);
+    splits.columns = train.inputs;
     splits.label_column = train.columns[static_cast<size_t>(train.label)];
     report_numbers_for_names(train_path, splits.columns);
   }
@@ -237,8 +244,8 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   std::shared_ptr<const Dataset>* const others[] = {&splits.validation, &splits.test};
   for (size_t i = 0; i < std::size(others); ++i) {
     if (!paths[i]) continue;
-    options.check_columns = [&](const std::vector<std::string>& found, int64_t) {
-      require_columns_of(train_path, train.columns, *paths[i], found);
+    options.check_columns = [&](const CsvTable& found) {
+      require_columns_of(train_path, train.columns, *paths[i], found.columns);
     };
     *others[i] = read_split(*paths[i], options);
   }
@@ -267,8 +274,8 @@ DataSplits load_csv_held_out(const Config& data, uint64_t /*seed*/, const KnownD
     const std::optional<std::string> path = path_of_split(data, key);
     if (!path) continue;
     if (!splits.columns.empty()) {
-      options.check_columns = [&](const std::vector<std::string>& columns, int64_t label) {
-        require_known_columns(known, *path, columns, label, options);
+      options.check_columns = [&](const CsvTable& found) {
+        require_known_columns(known, *path, found);
       };
     }
     *split = read_split(*path, options);

@@ -25,8 +25,8 @@
 #include "lacuna/framework/program/actions/config_defaults.hpp"
 #include "lacuna/framework/program/actions/picture_size.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
-#include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/sweep_plan.hpp"
+#include "lacuna/framework/program/settings/sweep_settings.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/page.hpp"
 #include "lacuna/framework/report/run_search.hpp"
@@ -164,15 +164,16 @@ class Sweep {
     require_inputs_kept();
     ConfigFile config_file(request_);
     config_path_ = config_file.path();
-    const std::string settings = request_.run_dir + "/sweep.yaml";
-    const bool is_begun = fs::exists(settings);
-    if (is_begun) require_same_settings(settings);
+    settings_ = SweepSettings(request_.run_dir, config_, keys_);
+    for (size_t place = 0; place < plan_.size(); ++place) {
+      if (fs::exists(folder(place) + "/config.yaml")) settings_->require_same(plan_[place]);
+    }
     if (plan_.size() > 1) log_info(fmt::format("{} runs are planned", plan_.size()));
     for (size_t place = 0; place < plan_.size(); ++place) {
       const bool is_first = place == 0 || plan_[place].label != plan_[place - 1].label;
       if (is_first && !fs::exists(folder(place) + "/config.yaml")) require_plan(place);
     }
-    if (!is_begun) write_file_atomically(settings, config_.to_yaml());
+    settings_->write();
     config_file.keep();
     const SweepSignals noting;
     while (last_signal == 0 && (next_ < plan_.size() || !running_.empty())) {
@@ -210,18 +211,6 @@ class Sweep {
                                         request_.run_dir + "/report.html"};
     for (size_t place = 0; place < plan_.size(); ++place) written.push_back(log_path(place));
     for (const std::string& path : written) require_not_read("--run-dir: its file", path, read);
-  }
-
-  // What runs of the folder have in common is kept there: runs of other settings are no
-  // repetitions.
-  void require_same_settings(const std::string& path) const {
-    std::vector<std::string> ignored = {"run_dir",           "train.seed",      "train.threads",
-                                        "train.tensorboard", "train.log_every", "train.prefetch"};
-    ignored.insert(ignored.end(), keys_.begin(), keys_.end());
-    const std::vector<std::string> lines = differences_in_words(load_yaml(path), config_, ignored);
-    if (lines.empty()) return;
-    throw ConfigError("the runs in '" + request_.run_dir + "' have other settings (" + path +
-                      "): " + join(lines, "; ") + "; give these, or another --run-dir");
   }
 
   // What no run could begin with is found out before any has run.
@@ -290,6 +279,7 @@ class Sweep {
       }
       const bool is_begun = fs::exists(folder(place) + "/config.yaml");
       say(place, is_begun ? "goes on" : "begins");
+      if (!is_begun) settings_->keep(plan_[place]);
       running_.push_back(
           {place, ChildProcess(request_.program, arguments(place), log_path(place))});
     }
@@ -365,6 +355,7 @@ class Sweep {
   Config config_;
   std::string config_path_ = {};   // that the runs read
   std::vector<std::string> keys_;  // that the sweep varies
+  std::optional<SweepSettings> settings_;
   bool has_threads_ = false;
   std::vector<SweepRun> plan_;
   std::vector<Running> running_;

@@ -29,17 +29,19 @@ std::string file_name_of(const std::string& text) {
   return name;
 }
 
-// "algorithm-rigl-sparsity-0.9" of "{algorithm: rigl, sparsity: 0.9}"; a long one is cut, and ends
-// in four digits of its hash.
+// "algorithm-rigl-sparsity-0.9" of "{algorithm: rigl, sparsity: 0.9}", with the signs of numbers; a
+// long one is cut, and ends in four digits of its hash.
 std::string short_value(const std::string& value) {
   constexpr size_t kMostWhole = 40, kCut = 32;
   const bool is_plain = value.find_first_of("{}[]\"'") == std::string::npos;
   if (is_plain && value.size() <= kMostWhole) return value;
   std::string words;
-  for (const char c : value) {
+  for (size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i], next = i + 1 < value.size() ? value[i + 1] : ' ';
+    const bool is_sign = (c == '-' || c == '+') && ((next >= '0' && next <= '9') || next == '.');
     const bool is_kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & 0x80) != 0 ||
                          std::string_view("._").find(c) != std::string_view::npos;
-    if (is_kept) {
+    if (is_kept || is_sign) {
       words += c;
     } else if (!words.empty() && words.back() != '-') {
       words += '-';

@@ -158,6 +158,44 @@ TEST_F(SweepTest, RefusesRunsOfOtherSettingsInOneFolder) {
   EXPECT_THAT(more.err, HasSubstr("lr=0.01,seed=0: has finished already"));
 }
 
+// Each run is held against what it was given, not only against what all have in common.
+TEST_F(SweepTest, RefusesOtherSettingsUnderTheNameOfARun) {
+  const std::string named = folder_ / "named.yaml";
+  const auto write_named = [&](const std::string& sparse) {
+    write_text(named, "plain: {}\nsparse: " + sparse + "\n");
+  };
+  const auto sweep_with = [&](const std::string& rate) {
+    Config base = load_yaml(config());
+    base.set_path("optimizer.lr", Config::plain(rate));
+    write_text(folder_ / "base.yaml", base.to_yaml());
+    return run_lacuna(
+        {"sweep", folder_ / "base.yaml", "--run-dir", run_dir("sweep"), "--over", named});
+  };
+  const auto refused = [&](const std::string& rate, const std::string& message) {
+    const std::string before = read_text(part("sweep.yaml"));
+    const Ended ended = sweep_with(rate);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(message));
+    EXPECT_EQ(read_text(part("sweep.yaml")), before);
+  };
+  write_named("{optimizer.lr: 0.02}");
+  ASSERT_EQ(sweep_with("0.01").code, 0);
+  write_named("{optimizer.lr: 0.03}");
+  refused("0.01",
+          "the run 'sparse,seed=0' has other settings (" + part("sweep.yaml") +
+              "): optimizer.lr was 0.02, and is now 0.03; give these, or another --run-dir");
+  write_named("{optimizer.lr: 0.02}");
+  refused("0.04",
+          "the run 'plain,seed=0' has other settings (" + part("sweep.yaml") +
+              "): optimizer.lr was 0.01, and is now 0.04; give these, or another --run-dir");
+  const Ended again = sweep_with("1e-2");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("sparse,seed=0: has finished already"));
+  // A run that keeps the configuration's value where it had one of its own.
+  write_named("{}");
+  refused("0.01", "optimizer.lr was 0.02, and is now 0.01; give these");
+}
+
 TEST_F(SweepTest, RefusesTheFolderOfARun) {
   ASSERT_EQ(train({}, "sweep").code, 0);
   const std::string before = listing(run_dir("sweep"));

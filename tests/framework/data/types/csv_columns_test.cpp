@@ -127,6 +127,26 @@ TEST_F(CsvColumnForms, ColumnsAreLeftOut) {
   EXPECT_THAT(error(), HasSubstr("t.csv: no column is left as an input"));
 }
 
+// Numbers are those of the training file's columns: another file has them at other places.
+TEST_F(CsvColumnForms, NumbersGiveWayToNames) {
+  table("id,when,x,y\n7,1970-01-02,5,0\n8,1970-01-03,6,1\n");
+  set("drop_columns", list({"0"}));
+  set("dates", Config::map({{"-3", Config::from_value(std::string("%Y-%m-%d"))}}));
+  const DataSplits splits = load();
+  EXPECT_THAT(values(*splits.train), ElementsAre(1, 5, 2, 6));
+  EXPECT_EQ(data_.peek("drop_columns.0").text(), "id");
+  EXPECT_EQ(data_.peek("dates.when").text(), "%Y-%m-%d");
+  EXPECT_THAT(inputs(to_predict("x,when\n9,1970-01-05\n", splits)), ElementsAre(4, 9));
+}
+
+TEST_F(CsvColumnForms, ColumnsWhoseNamesAreNumbersAreFoundByThem) {
+  table("2,0,1,y\n20,21,22,0\n30,31,32,1\n");
+  set("drop_columns", list({"0"}));
+  const DataSplits splits = load();
+  EXPECT_THAT(values(*splits.train), ElementsAre(20, 22, 30, 32));
+  EXPECT_THAT(splits.columns, ElementsAre("2", "1"));
+}
+
 TEST_F(CsvColumnForms, MissingValuesAreFilledInFromTheTrainingSplitAlone) {
   std::string rows = "a,b,y\n";
   for (int i = 0; i < 20; ++i) rows += std::to_string(i * i) + ",1," + std::to_string(i % 2) + "\n";

@@ -39,6 +39,9 @@ TEST(SweepPlan, GivesFoldersShortNames) {
   EXPECT_EQ(names_of(plan_sweep({"sparsity={algorithm: rigl, sparsity: 0.9},null"}, 0, 1)),
             (std::vector<std::string>{"sparsity=algorithm-rigl-sparsity-0.9,seed=0",
                                       "sparsity=null,seed=0"}));
+  EXPECT_EQ(names_of(plan_sweep({"mean=[-1, .5],[1, 5]", "d={x: 1e+3},{x: 1e-3}"}, 0, 1)),
+            (std::vector<std::string>{"mean=-1-.5,d=x-1e+3,seed=0", "mean=-1-.5,d=x-1e-3,seed=0",
+                                      "mean=1-5,d=x-1e+3,seed=0", "mean=1-5,d=x-1e-3,seed=0"}));
   const std::string long_value(300, 'x');
   const SweepRun run = plan_sweep({"a=" + long_value}, 0, 1)[0];
   EXPECT_LT(run.name.size(), 60u);
