@@ -145,6 +145,7 @@ class Subset final : public Dataset {
   std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override {
     return dataset_->labels_of(mapped(indices));
   }
+  bool may_prefetch() const override { return dataset_->may_prefetch(); }
 
  private:
   std::vector<int64_t> mapped(std::span<const int64_t> indices) const {

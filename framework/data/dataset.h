@@ -95,6 +95,9 @@ class Dataset {
   /// Labels of the examples at `indices`, if each example has one: the labels of gather(), which
   /// the default calls, without the inputs. *Errors:* as gather.
   virtual std::vector<int64_t> labels_of(std::span<const int64_t> indices) const;
+  /// Whether a loader may gather batches ahead in a thread of its own. False for examples that a
+  /// program in Python computes: these come in the thread that asks for a batch.
+  virtual bool may_prefetch() const { return true; }
   /// A hash of the first `examples` as they are stored, before normalization. By default of the
   /// result of gather(); beyond the limit, of examples at even distances. *Requires* 1 ≤ examples ≤
   /// size().

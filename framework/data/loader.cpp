@@ -54,6 +54,7 @@ class Loader::Stream {
     if (options_.prefetch < 0) {
       throw StateError(fmt::format("prefetch must be at least 0, found {}", options_.prefetch));
     }
+    if (!dataset_->may_prefetch()) options_.prefetch = 0;
     const int64_t size = dataset_->size();
     if (size == 0) throw DataError("the data set to draw batches from is empty");
     if (options_.last_batch == LastBatch::Drop && size < options_.batch_size) {

@@ -40,7 +40,7 @@ struct LoaderOptions {
   /// Seed of the orders, default 0.
   uint64_t seed = 0;
   /// Batches that a background thread prepares ahead, default 2; 0: none, and no thread. It only
-  /// affects speed.
+  /// affects speed. Always 0 if the dataset forbids it (Dataset::may_prefetch).
   int prefetch = 2;
   /// Parts that each batch is cut into (core/shards.h), for `next_shards`, and which of them are
   /// drawn: [first_shard, last_shard). Default 0: batches are whole. They do not affect which

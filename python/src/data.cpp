@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,11 +38,13 @@ Examples examples_of(const py::object& inputs, const std::optional<py::object>& 
   }
   if (!answers) return examples;
   const py::array y = as_array(*answers);
-  const bool is_labels = y.dtype().kind() == 'i' || y.dtype().kind() == 'u';
+  const bool is_labels = std::string_view("iub").find(y.dtype().kind()) != std::string_view::npos;
+  require_one_answer_each(y, whole[0], is_labels);
   if (is_labels) {
     const IndexTensor labels = to_index_tensor(y);
     examples.labels.assign(labels.values().begin(), labels.values().end());
     const auto most = std::ranges::max_element(examples.labels);
+    if (num_classes == 0 && y.dtype().kind() == 'b') num_classes = 2;
     examples.num_classes =
         num_classes > 0 || most == examples.labels.end() ? num_classes : *most + 1;
   } else {
@@ -93,17 +96,25 @@ class EpochIterator {
   int64_t epoch_;
 };
 
-// Examples that Python gives are drawn in the thread that asks for them.
+// Joins the loader's thread, which may need the GIL to end.
+void delete_without_gil(const Loader* loader) {
+  if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
+    delete loader;
+    return;
+  }
+  const py::gil_scoped_release released;
+  delete loader;
+}
+
 std::shared_ptr<Loader> make_loader(const py::object& dataset, int64_t batch_size, bool shuffle,
                                     bool drop_last, uint64_t seed, int prefetch) {
   const DatasetPtr data = dataset_of(dataset);
-  if (dynamic_cast<const OwnDataset*>(data.get()) != nullptr) prefetch = std::min(prefetch, 0);
-  return std::make_shared<Loader>(
-      data, LoaderOptions{.batch_size = batch_size,
-                          .shuffle = shuffle ? Shuffle::EveryEpoch : Shuffle::None,
-                          .last_batch = drop_last ? LastBatch::Drop : LastBatch::Keep,
-                          .seed = seed,
-                          .prefetch = prefetch});
+  const LoaderOptions options{.batch_size = batch_size,
+                              .shuffle = shuffle ? Shuffle::EveryEpoch : Shuffle::None,
+                              .last_batch = drop_last ? LastBatch::Drop : LastBatch::Keep,
+                              .seed = seed,
+                              .prefetch = prefetch};
+  return {new Loader(data, options), delete_without_gil};
 }
 
 OwnDataset& own_dataset(Dataset& dataset) {
@@ -130,6 +141,18 @@ py::dict load(const Config& config, uint64_t seed) {
 }
 
 }  // namespace
+
+void require_one_answer_each(const py::array& answers, int64_t examples, bool are_labels) {
+  const auto rank = answers.ndim();
+  const bool fits = (rank == 1 || (rank == 2 && !are_labels)) && answers.shape(0) == examples;
+  if (fits) return;
+  throw DataError(fmt::format("{} answers of shape {} do not fit {} examples; expected {}",
+                              are_labels ? "integer" : "float",
+                              to_shape(py::tuple(answers.attr("shape"))).to_string(), examples,
+                              are_labels
+                                  ? fmt::format("[{}], a class for each example", examples)
+                                  : fmt::format("[{}] or [{}, outputs]", examples, examples)));
+}
 
 void bind_data(py::module_& module) {
   py::class_<Dataset, OwnDataset, std::shared_ptr<Dataset>>(
@@ -175,8 +198,8 @@ void bind_data(py::module_& module) {
            py::arg("x"), py::arg("y") = py::none(), py::arg("num_classes") = 0,
            py::arg("class_names") = std::vector<std::string>(),
            "x: bytes (a byte b becomes b / 255) or numbers, [n, ...]. y: integers [n] (classes; "
-           "without num_classes, one more than the largest one), or numbers [n, outputs]. Raises "
-           "DataError.");
+           "without num_classes, one more than the largest one), booleans [n] (two classes), or "
+           "floats [n] or [n, outputs]. Raises DataError.");
   py::class_<EpochIterator>(module, "_EpochIterator")
       .def("__iter__", [](EpochIterator& i) -> EpochIterator& { return i; })
       .def("__next__", &EpochIterator::next);
@@ -193,7 +216,7 @@ void bind_data(py::module_& module) {
       .def_property_readonly("batch_in_epoch", &Loader::batch_in_epoch)
       .def("state_dict", &Loader::state,
            "The position in the sequence of batches, for `load_state_dict`.")
-      .def("load_state_dict", &Loader::load_state, py::arg("state"),
+      .def("load_state_dict", &Loader::load_state, py::arg("state"), ReleaseGil(),
            "Returns to a position that `state_dict` saved. Raises CheckpointError.");
   bind_own_data(module);
   module.def("load_data", &load, py::arg("config"), py::arg("seed") = 0,

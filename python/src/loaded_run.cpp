@@ -10,6 +10,7 @@
 #include "binding.hpp"
 #include "handles.hpp"
 #include "lacuna/framework/records/mask_record.hpp"
+#include "own_data.hpp"
 
 namespace lacuna::python {
 namespace {
@@ -66,11 +67,14 @@ py::dict evaluate(const LoadedRun& run, const py::object& inputs, const py::obje
         examples.inputs = std::vector<Value>(values, values + count);
       },
       given.view.values);
+  py::array y = as_array(answers);
+  if (given.is_single && y.ndim() == 0) y = y.attr("reshape")(1);
+  require_one_answer_each(y, given.view.shape[0], run.has_classes());
   if (run.has_classes()) {
-    const IndexTensor labels = to_index_tensor(answers);
+    const IndexTensor labels = to_index_tensor(y);
     examples.labels.assign(labels.values().begin(), labels.values().end());
   } else {
-    examples.targets = to_tensor(answers).to_vector();
+    examples.targets = to_tensor(y).to_vector();
   }
   Evaluation result;
   {

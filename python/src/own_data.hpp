@@ -27,6 +27,7 @@ class OwnDataset : public Dataset {
   int64_t num_outputs() const override;
   std::vector<std::string> class_names() const override;
   Batch gather(std::span<const int64_t> indices) const override;
+  bool may_prefetch() const override { return false; }
 
   void set_num_classes(int64_t count) { num_classes_ = count; }
   void set_class_names(std::vector<std::string> names) { class_names_ = std::move(names); }
@@ -58,6 +59,10 @@ class OwnDataset : public Dataset {
   mutable std::optional<Kind> kind_;
   std::vector<std::string> class_names_;
 };
+
+/// *Errors:* DataError unless the answers have shape [examples], or [examples, outputs] if they are
+/// not labels.
+void require_one_answer_each(const py::array& answers, int64_t examples, bool are_labels);
 
 /// A dataset for C++ to keep; the object of one that is a class in Python lives as long. *Errors:*
 /// TypeError.

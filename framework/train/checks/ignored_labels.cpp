@@ -32,6 +32,7 @@ class IgnoredLabels final : public Dataset {
                             uint64_t epoch) const override {
     return without_label(whole_->gather_for_training(indices, seed, epoch));
   }
+  bool may_prefetch() const override { return whole_->may_prefetch(); }
   std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override {
     std::vector<int64_t> labels = whole_->labels_of(indices);
     std::ranges::replace(labels, label_, kIgnoredLabel);

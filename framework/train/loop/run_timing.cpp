@@ -57,6 +57,7 @@ class FirstExamples final : public Dataset {
   int64_t num_classes() const override { return whole_.num_classes(); }
   int64_t num_outputs() const override { return whole_.num_outputs(); }
   TokenLabel token_label() const override { return whole_.token_label(); }
+  bool may_prefetch() const override { return whole_.may_prefetch(); }
   Batch gather(std::span<const int64_t> indices) const override { return whole_.gather(indices); }
 
  private:
