@@ -218,6 +218,11 @@ struct ToPython {
   }
 };
 
+bool is_plain(const py::handle& value) {
+  return py::isinstance<py::str>(value) || py::isinstance<py::bool_>(value) ||
+         py::isinstance<py::int_>(value) || py::isinstance<py::float_>(value);
+}
+
 StateDict::Value state_value(const std::string& name, const py::handle& value) {
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::bool_>(value)) return int64_t{value.cast<bool>()};
@@ -230,8 +235,11 @@ StateDict::Value state_value(const std::string& name, const py::handle& value) {
     return ByteArray{shape_of(array),
                      std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size())};
   }
-  if (array.ndim() == 0 && type.kind() != 'O') return state_value(name, array.attr("item")());
-  if (type.kind() == 'f') return to_tensor(array).clone();
+  if (array.ndim() == 0 && type.kind() != 'O') {
+    const py::object item = array.attr("item")();
+    if (is_plain(item)) return state_value(name, item);  // bytes and others stay arrays of rank 0
+  }
+  if (array.ndim() > 0 && type.kind() == 'f') return to_tensor(array).clone();
   if (array.ndim() == 1 && type.kind() == 'u' && type.itemsize() == 4) {
     return array.cast<std::vector<uint32_t>>();
   }

@@ -1,0 +1,34 @@
+"""What the dict of a state may hold."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import lacuna as lc
+from lacuna import sparse
+
+REFUSED = [b"ab", 1j, np.longdouble(1), np.array(1j), np.array(b"ab"), np.datetime64(1, "D")]
+
+
+@pytest.mark.parametrize("value", REFUSED, ids=repr)
+def test_other_values_are_refused(value):
+    model = lc.Model([lc.Linear(20, 8)])
+    with pytest.raises(TypeError, match="state 'x': a state holds numbers, texts, .* of rank 0"):
+        model.load_state({"x": value})
+
+
+def test_an_algorithms_state_is_refused_at_the_checkpoint(tmp_path):
+    class PicklesItsState(sparse.SET):
+        def state_dict(self):
+            return {**super().state_dict(), "extra": pickle.dumps({})}
+
+    config = {
+        "model": ["flatten", {"type": "linear", "out_features": 4}, "linear"],
+        "optimizer": {"type": "sgd", "lr": 0.1},
+        "sparsity": {"algorithm": "PicklesItsState", "sparsity": 0.5, "update": {"freq": 2}},
+        "train": {"steps": 4, "batch_size": 8, "checkpoint": {"every": 2}},
+    }
+    x = np.random.default_rng(0).random((16, 5), dtype=np.float32)
+    with pytest.raises(TypeError, match="state 'extra': a state holds"):
+        lc.train(config, run_dir=tmp_path / "run", data=(x, np.arange(16) % 2))
