@@ -229,7 +229,8 @@ PreparedRun prepare_resumed(const RunToPrepare& wanted) {
   auto experiment =
       build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh, job);
   if (checkpoint && is_first(wanted)) {
-    refuse_additions(experiment->config, run.written, folder.config_path());
+    refuse_additions(experiment->config, run.written, folder.config_path(),
+                     {.optimizer = wanted.change});
   }
   auto trainer = std::make_unique<Trainer>(*experiment, folder, wanted.progress);
   if (checkpoint) {

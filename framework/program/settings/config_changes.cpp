@@ -258,9 +258,14 @@ void take_changes(Config& run, const Config& written, const std::string& file,
   }
 }
 
-void refuse_additions(const Config& resolved, const Config& written, const std::string& file) {
+void refuse_additions(const Config& resolved, const Config& written, const std::string& file,
+                      const MayChange& may) {
   for (const KeyDifference& d : changes_between(resolved, written)) {
     if (d.given.is_null() || may_change(d.path, d.run, d.given) || is_measured(d.path)) continue;
+    // Resolved, a schedule is written differently: steps for epochs, `cosine_once` for `cosine`.
+    const std::string key = optimizer_key(d.path);
+    const bool is_judged = may.optimizer && !key.empty() && !resolved.peek(key).is_null();
+    if (is_judged) continue;
     if (d.run.is_null()) refuse_unknown(resolved, d);
     refuse_edit(file, d);
   }

@@ -46,9 +46,10 @@ std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& 
 std::string in_words(const ConfigChange& change);
 
 /// The same of keys that the checkpoint's configuration did not have, once the experiment is built
-/// and the defaults are known (`resolved`), which a newer version may have more of. *Errors:*
-/// ConfigError.
-void refuse_additions(const Config& resolved, const Config& written, const std::string& file);
+/// and the defaults are known (`resolved`), which a newer version may have more of. Values of the
+/// optimizer that `may` change have been judged before. *Errors:* ConfigError.
+void refuse_additions(const Config& resolved, const Config& written, const std::string& file,
+                      const MayChange& may = {});
 
 /// A line for each key in which two configurations differ: "optimizer.lr was 0.01,
 /// and is 0.1"; `ignored` keys, and what is below them, left out.

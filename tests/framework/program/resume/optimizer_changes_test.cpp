@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/program/resume/resume_changes.h"
@@ -123,6 +124,49 @@ TEST_F(OptimizerChanges, AnEditedOptimizerIsRefusedInTheSameWords) {
   EXPECT_THAT(
       changes(run_dir()),
       testing::ElementsAre(R"({"step": 4, "key": "optimizer.lr", "old": 0.01, "new": 0.02})"));
+}
+
+// The forms of a schedule that is written differently once the run's length is known.
+const std::vector<std::pair<std::string, std::string>> kSchedules = {
+    {"lr", "{type: cosine, init: 0.02}"},
+    {"lr", "{type: cosine, init: 0.02, half_period: 2 epochs}"},
+    {"lr", "{type: multi_step, init: 0.02, milestones: [50 %], gamma: 0.1}"},
+    {"warmup", "5 %"},
+    {"groups", "[{params: fc1.weight, lr: {type: cosine, init: 0.02}}]"}};
+
+TEST_F(OptimizerChanges, TakesEachFormOfASchedule) {
+  begin();
+  int number = 0;
+  for (const auto& [key, value] : kSchedules) {
+    const std::string assignment = "optimizer." + key + "=" + value;
+    SCOPED_TRACE(assignment);
+    const std::string name = "set-" + std::to_string(++number);
+    std::filesystem::copy(run_dir(), run_dir(name), std::filesystem::copy_options::recursive);
+    const Ended killed = train({"--resume", "--change", "--set", assignment}, name,
+                               {.fault = "step.between:1"});  // before the next checkpoint
+    ASSERT_EQ(killed.code, -9) << killed.err;
+    EXPECT_EQ(changes(run_dir(name)).size(), 1u);
+    const Ended ended = train({"--resume"}, name);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(changes(run_dir(name)).size(), 1u);
+  }
+}
+
+TEST_F(OptimizerChanges, TakesEachFormOfAScheduleFromAnEditedFile) {
+  begin();
+  int number = 0;
+  for (const auto& [key, value] : kSchedules) {
+    SCOPED_TRACE(key + ": " + value);
+    const std::string name = "edited-" + std::to_string(++number);
+    std::filesystem::copy(run_dir(), run_dir(name), std::filesystem::copy_options::recursive);
+    const std::string file = run_dir(name) + "/config.yaml";
+    Config config = load_yaml(file);
+    config.get("optimizer").set(key, parse_yaml("value: " + value, "value").get("value"));
+    write_text(file, config.to_yaml());
+    const Ended ended = run_lacuna({"train", "--resume", "--change", "--run-dir", run_dir(name)});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(changes(run_dir(name)).size(), 1u);
+  }
 }
 
 TEST_F(OptimizerChanges, RefusesARecordOfChangesThatIsNone) {
