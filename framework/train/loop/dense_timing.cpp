@@ -54,6 +54,8 @@ std::string key_of(const Experiment& e) {
     parts.set(std::string("data.") + key, e.config.get("data").peek(key).clone());
   }
   parts.set("algorithms", e.config.get("convolution_algorithms").clone());
+  const Config quantize = e.config.get("quantize");  // on grids a step takes longer
+  if (!quantize.is_null()) parts.set("quantize", quantize.clone());
   const std::string text = fmt::format(
       "{} {} {} {} {} {} {} {}", parts.to_json(), e.data.train->example_shape().to_string(),
       e.data.train->size(), e.data.train->vocabulary_size(), num_threads(), float_instruction_set(),

@@ -107,6 +107,17 @@ TEST_F(RunTiming, DenseStepIsMeasuredAndKept) {
   EXPECT_NE(dense_step(*build_experiment(larger), 1.0, 0.5)->seconds, dense->seconds);
 }
 
+// On grids a step takes longer: its time is no other run's, and that of others no time of it.
+TEST_F(RunTiming, TheDenseStepOfQuantizedTrainingIsKeptApart) {
+  Config quantized = tiny("0.8");
+  quantized.set("quantize", Config::map({{"algorithm", "qat"}}));
+  const double plain = dense_step(*build_experiment(tiny("0.8")), 1.0, 0.5)->seconds;
+  const double on_grids = dense_step(*build_experiment(quantized), 1.0, 0.5)->seconds;
+  EXPECT_NE(on_grids, plain);
+  EXPECT_EQ(dense_step(*build_experiment(tiny("0.8")), 1.0, 0.5)->seconds, plain);
+  EXPECT_EQ(dense_step(*build_experiment(quantized), 1.0, 0.5)->seconds, on_grids);
+}
+
 TEST_F(RunTiming, ThereIsNoDenseStepNextToADenseRun) {
   EXPECT_FALSE(dense_step(*build_experiment(tiny()), 1e-3, 0.01));
 }
