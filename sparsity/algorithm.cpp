@@ -223,8 +223,10 @@ void SparsityAlgorithm::apply(Optimizer& optimizer) {
   for (const ParameterPtr& parameter : parameters_) {
     parameter->prune();  // states that exist become sparse with the same mask
   }
-  keep_hook(optimizer.register_step_scope_hook(
-      [this](Optimizer& o, StepScopes& scopes) { open_scopes(o, scopes); }));
+  keep_hook(optimizer.register_step_scope_hook([this](Optimizer& o, StepScopes& scopes) {
+    clear_updates();
+    open_scopes(o, scopes);
+  }));
   keep_hook(optimizer.register_step_post_hook([this](Optimizer& o) { after_step(o); }));
   is_hooked_ = true;
 }
@@ -264,7 +266,6 @@ void SparsityAlgorithm::after_step(Optimizer& optimizer) {
     const ProfileSpan of_it(Work::Parameter, parameter->name());
     parameter->prune();
   }
-  clear_updates();
   if (autoupdate) update(optimizer);
 }
 

@@ -297,7 +297,7 @@ void OneShotPruning::prune_weight(SparseWeight& weight, const std::vector<InputG
   pruned_.push_back(std::move(update));
 }
 
-// The step that it pruned in has cleared what was reported before.
+// It prunes before the step, whose beginning has cleared what was reported before.
 void OneShotPruning::update(Optimizer&) {
   count_step();
   if (is_reported_) return;
@@ -314,6 +314,7 @@ void OneShotPruning::forecast(Forecast& forecast) const {
     prunes = prunes || targets[i] <= planned.initial_nnz;
     planned.final_nnz = std::min(planned.initial_nnz, targets[i]);
     planned.update_steps = {1};
+    planned.changes = {{0, planned.final_nnz}};  // before the first step's forward pass
   }
   if (prunes || targets.empty()) return;
   const PlannedParameter& first = forecast.parameters.front();

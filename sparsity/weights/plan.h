@@ -41,8 +41,9 @@ struct PlannedParameter {
   std::vector<int64_t> update_steps;  ///< steps after which its mask changes
   int64_t begin = 0;                  ///< steps done when it gets its initial nonzeros
   int64_t nnz_before = 0;             ///< its nonzeros before that, if it begins after step 0
-  /// The steps after which its number of nonzeros changes, ascending. If an algorithm's forecast
-  /// leaves it empty, the first update changes the initial number to the final one.
+  /// The steps after which its number of nonzeros changes, ascending; one-shot pruning in the first
+  /// step does that after step 0. If an algorithm's forecast leaves it empty, the first update
+  /// changes the initial number to the final one.
   std::vector<PlannedCount> changes = {};
   std::string layout = {};        ///< how it is stored with its initial nonzeros
   std::string final_layout = {};  ///< and with its final ones

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
 }
 
 /// The plan's last counts are what training really ends with, and its mean is that of the steps,
-/// each by its own weight.
+/// each by its own weight. After each of its update steps the update is reported.
 void expect_foreseen(const std::string& yaml, int steps) {
   TestModel t;
   const auto algorithm = from_yaml(yaml);
@@ -34,11 +35,20 @@ void expect_foreseen(const std::string& yaml, int steps) {
   };
   const auto examples = [](int64_t step) { return static_cast<double>(step * step); };
   std::map<std::string, double> sums;
+  std::map<std::string, std::set<int64_t>> updates;
   for (int i = 0; i < steps; ++i) {
     for (const auto& [parameter, of_it] : entries) {
       sums[parameter] += static_cast<double>(nnz(parameter)) * (examples(i + 1) - examples(i));
     }
     t.step();
+    for (const MaskUpdate& update : algorithm->last_update()) {
+      updates[update.parameter].insert(i + 1);
+    }
+  }
+  for (const PlannedParameter& entry : plan) {
+    for (const int64_t step : entry.update_steps) {
+      EXPECT_TRUE(updates[entry.parameter].contains(step)) << yaml << " " << step;
+    }
   }
   for (const auto& [parameter, of_it] : entries) {
     EXPECT_EQ(nnz(parameter), of_it.back()->final_nnz) << yaml << " " << parameter;

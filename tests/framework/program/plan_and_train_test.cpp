@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/program/runs.h"
@@ -59,6 +61,9 @@ const std::vector<const char*> kSparsities = {
     "{algorithm: gmp, sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 0, end: 6}, "
     "update: {freq: 2}}",
     "{algorithm: acdc, sparsity: 0.5, update: {freq: 2, stop: 7}}",
+    "{algorithm: snip, sparsity: 0.75, scope: layer}",
+    "{algorithm: magnitude, sparsity: 0.75}",
+    "{phases: [{until: 3, algorithm: dense}, {algorithm: magnitude, sparsity: 0.75}]}",
     "{phases: [{until: 3, algorithm: dense}, {until: 5, algorithm: static, sparsity: 0.5}, "
     "{algorithm: set, sparsity: 0.75, update: {freq: 1}}]}",
 };
@@ -82,6 +87,22 @@ class PlanAndTrain : public RunFixture {
       EXPECT_GT(done.required<int64_t>(key), 0) << key;
     }
     EXPECT_EQ(foreseen.required<int64_t>("final_nnz"), done.required<int64_t>("nnz"));
+    expect_updates(foreseen, run_dir(run));
+  }
+
+  // Each update that is planned has its event.
+  static void expect_updates(const Config& foreseen, const std::string& run_dir) {
+    std::set<std::pair<std::string, int64_t>> written;
+    for (const Config& event : events(run_dir)) {
+      if (event.at("split").text() != "update") continue;
+      written.emplace(event.at("parameter").text(), event.required<int64_t>("step"));
+    }
+    for (const Config& planned : foreseen.at("parameters").items()) {
+      for (const auto step : planned.required<std::vector<int64_t>>("update_steps")) {
+        const std::string name = planned.at("parameter").text();
+        EXPECT_TRUE(written.contains({name, step})) << name << " at step " << step;
+      }
+    }
   }
 
  private:
