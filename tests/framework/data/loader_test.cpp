@@ -379,7 +379,7 @@ TEST(Loader, GathersInTheCallingThreadIfTheDatasetAsksForIt) {
     Batch gather(std::span<const int64_t> indices) const override {
       EXPECT_EQ(std::this_thread::get_id(), thread_);
       const auto count = static_cast<int64_t>(indices.size());
-      return {.inputs = Tensor::zeros(Shape{count, 1}), .size = count};
+      return {.inputs = Tensor::zeros(Shape{count, 1}), .labels = {}, .targets = {}, .size = count};
     }
 
    private:
