@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lacuna/framework/autograd/constant_value.h"
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 
@@ -81,8 +82,11 @@ Variable Variable::deferred(const Shape& shape, std::shared_ptr<DeferredValue> v
 
 const std::shared_ptr<DeferredValue>& Variable::deferred_value() const {
   static const std::shared_ptr<DeferredValue> none;
-  // A fused operation would be recorded according to the current setting.
-  return defined() && state_->is_recorded == recording ? state_->deferred : none;
+  if (!defined() || state_->deferred == nullptr) return none;
+  // A fused operation would be recorded according to the current setting; a constant is not.
+  const bool is_readable = state_->is_recorded == recording ||
+                           dynamic_cast<const ConstantValue*>(state_->deferred.get()) != nullptr;
+  return is_readable ? state_->deferred : none;
 }
 
 void Variable::settle() const {

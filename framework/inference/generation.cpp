@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/nn/decoding.h"
+#include "lacuna/framework/nn/evaluation_mode.h"
 
 namespace lacuna {
 namespace {
@@ -82,9 +83,7 @@ void generate(Module& model, std::span<const int64_t> prompt, int64_t context,
               const GenerateOptions& options, const std::function<void(int64_t id)>& emit) {
   require_options(options, context);
   if (prompt.empty()) throw StateError("the prompt has no token to continue from");
-  const NoGrad no_grad;
-  const bool was_training = model.training();
-  model.eval();
+  const EvaluationMode mode(model);
   DecodingCache cache;
   const Decoding decoding(cache);
   const CounterRng rng(options.seed, "generate");
@@ -110,7 +109,6 @@ void generate(Module& model, std::span<const int64_t> prompt, int64_t context,
     unread = end_of_text(1);
     emit(text.back());
   }
-  if (was_training) model.train();
 }
 
 }  // namespace lacuna

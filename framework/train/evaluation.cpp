@@ -19,28 +19,12 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/nn/evaluation_mode.h"
 #include "lacuna/framework/train/label_lists.hpp"
 #include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
 namespace {
-
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Module& model) : model_(model), was_training_(model.training()) {
-    model_.eval();
-  }
-  ~EvaluationMode() {
-    if (was_training_) model_.train();
-  }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  Module& model_;
-  bool was_training_;
-  NoGrad no_grad_;
-};
 
 // What regression's answers are judged by. Targets are counted from a batch's first one, so that
 // their squares lose no digits far from zero.

@@ -37,6 +37,14 @@ std::shared_ptr<SparsityAlgorithm> owned_algorithm(const py::object& object);
 /// group that it is a part of.
 py::object python_object(SparsityAlgorithm& algorithm);
 
+/// Computes a module's output. *Errors:* TypeError for a keyword that no layer reads.
+Variable call_module(Module& module, const py::object& input, const py::kwargs& named);
+/// The output in evaluation mode, `batch_size` examples at a time; of all at once if a keyword's
+/// array does not have their number in dimension 0. *Errors:* as call_module; ShapeError if batches
+/// give no rows of one output.
+Tensor predict_by_module(Module& module, const py::object& input, int64_t batch_size,
+                         const py::kwargs& named);
+
 /// A module's child, or a parameter of its own. *Errors:* AttributeError.
 py::object part_of(const py::object& module, const std::string& name);
 /// Calls a function for all modules below and for this one, which it returns. *Errors:* TypeError.

@@ -11,7 +11,6 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/nn/module_rows.h"
-#include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/loss_function.h"
@@ -32,83 +31,6 @@ ModelPtr make_model(const Config& description, const Shape& input_shape, uint64_
   for (const Config& copy : layers.copies) copy.require_all_read();
   model->initialize(seed);
   return model;
-}
-
-NamedTensors named_tensors(const py::kwargs& named) {
-  NamedTensors tensors;
-  for (const auto& [name, value] : named) {
-    tensors.insert_or_assign(name.cast<std::string>(), to_index_tensor(value));
-  }
-  return tensors;
-}
-
-Variable call(Module& module, const py::object& input, const py::kwargs& named) {
-  take_over_writes();
-  const Variable x = to_variable(input);
-  const NamedTensors tensors = named_tensors(named);
-  const py::gil_scoped_release released;
-  if (tensors.empty()) return module(x);
-  const NamedInputs scope(tensors);
-  return module(x);
-}
-
-// Evaluation mode, without recording; the mode is restored.
-class Evaluating {
- public:
-  explicit Evaluating(Module& module) : module_(module), was_training_(module.training()) {
-    if (was_training_) module_.eval();
-  }
-  ~Evaluating() {
-    if (was_training_) module_.train();
-  }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-
- private:
-  Module& module_;
-  bool was_training_;
-  NoGrad no_grad_;
-};
-
-Tensor rows_of(const Tensor& x, int64_t begin, int64_t end) {
-  std::vector<int64_t> sizes(x.shape().sizes().begin(), x.shape().sizes().end());
-  const int64_t width = x.numel() / sizes[0];
-  sizes[0] = end - begin;
-  const auto values = x.storage().subspan(static_cast<size_t>(begin * width),
-                                          static_cast<size_t>((end - begin) * width));
-  return Tensor::from(Shape(std::span<const int64_t>(sizes)), values);
-}
-
-Tensor predict_in_batches(Module& module, const Tensor& x, int64_t batch_size) {
-  const int64_t count = x.shape()[0];
-  Tensor all;
-  for (int64_t begin = 0; begin < count; begin += batch_size) {
-    const int64_t end = std::min(count, begin + batch_size);
-    const Tensor y = module(Variable(rows_of(x, begin, end))).value().to(Order::RowMajor);
-    if (!all.defined()) {
-      std::vector<int64_t> sizes(y.shape().sizes().begin(), y.shape().sizes().end());
-      sizes[0] = count;
-      all = Tensor::empty(Shape(std::span<const int64_t>(sizes)));
-    }
-    const int64_t width = y.numel() / (end - begin);
-    std::ranges::copy(y.storage(), all.mutable_data() + begin * width);
-  }
-  return all;
-}
-
-Tensor predict_by_module(Module& module, const py::object& input, int64_t batch_size,
-                         const py::kwargs& named) {
-  take_over_writes();
-  const Variable x = to_variable(input);
-  if (x.shape().rank() == 0) throw ShapeError("predict: dimension 0 of the input is the batch");
-  if (batch_size < 1) throw py::value_error("predict: batch_size must be at least 1");
-  const NamedTensors tensors = named_tensors(named);
-  const py::gil_scoped_release released;
-  const Evaluating evaluating(module);
-  const bool is_whole = x.shape()[0] <= batch_size || x.deferred_value() != nullptr;
-  if (!is_whole && tensors.empty()) return predict_in_batches(module, x.value(), batch_size);
-  const NamedInputs scope(tensors);
-  return module(x).value().to(Order::RowMajor);
 }
 
 py::dict describe(const Evaluation& result) {
@@ -192,13 +114,15 @@ py::list layer_rows(Module& module, const Shape& input) {
 void bind_module(py::module_& module) {
   py::class_<Module, std::shared_ptr<Module>>(
       module, "Module", "A layer or a model: a function with named parameters and child modules.")
-      .def("__call__", &call, py::arg("input"),
+      .def("__call__", &call_module, py::arg("input"),
            "Computes the output, a Variable. Dimension 0 of the input is the batch. Keywords are "
-           "integer arrays that accompany tokens, such as attention_mask. Raises ShapeError.")
+           "integer arrays that accompany tokens, such as attention_mask. Raises ShapeError, and "
+           "TypeError for a keyword that no layer reads.")
       .def("predict", &predict_by_module, py::arg("input"), py::kw_only(),
            py::arg("batch_size") = 1024,
            "Computes the output as a NumPy array, in evaluation mode and without recording. A "
-           "C-ordered float32 array of up to batch_size examples is not copied.")
+           "C-ordered float32 array of up to batch_size examples is not copied. Keywords are as "
+           "for a call. Raises ShapeError if dimension 0 of a batch's output is not the batch.")
       .def("evaluate", &evaluate_on, py::arg("data"), py::kw_only(), py::arg("loss") = py::none(),
            py::arg("batch_size") = 1000, py::arg("metrics") = py::dict(),
            "Returns a dict of loss, accuracy and other results. loss: as in a configuration. "

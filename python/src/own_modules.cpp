@@ -1,6 +1,7 @@
 // Modules whose forward is written in Python, and how they become parts of models.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -10,9 +11,12 @@
 
 #include "binding.hpp"
 #include "handles.hpp"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/evaluation_mode.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/whole_forward.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
 
@@ -129,25 +133,16 @@ Variable OwnModule::forward_all(std::span<const Variable> inputs) {
                        std::string(py::repr(py::type::of(output))));
 }
 
-// Evaluation mode within, without recording; each module's own mode is restored.
-class Trying {
- public:
-  explicit Trying(Module& module) {
-    for (Module* one : module.modules()) modes_.emplace_back(one, one->training());
-    module.eval();
-  }
-  ~Trying() {
-    for (const auto& [module, was_training] : modes_) {  // those above come first
-      was_training ? module->train() : module->eval();
-    }
-  }
-  Trying(const Trying&) = delete;
-  Trying& operator=(const Trying&) = delete;
-
- private:
-  std::vector<std::pair<Module*, bool>> modes_;
-  NoGrad no_grad_;
-};
+// An example of zeros: token ids where an embedding needs them, which other operations read as
+// floats.
+Variable zeros_for(Module& module, const Shape& shape) {
+  const bool has_embedding = std::ranges::any_of(module.modules(), [](Module* one) {
+    const auto* user = dynamic_cast<const NamedInputUser*>(one);
+    return user != nullptr && user->requested_input().name == kInputIds;
+  });
+  if (!has_embedding) return Tensor::zeros(shape);
+  return token_ids(IndexTensor(shape, std::vector<int64_t>(static_cast<size_t>(shape.numel()))));
+}
 
 // As a method of the class says, or by an example of zeros.
 Shape OwnModule::output_shape(const Shape& input) const {
@@ -161,10 +156,10 @@ Shape OwnModule::output_shape(const Shape& input) const {
   std::vector<int64_t> sizes{1};
   sizes.insert(sizes.end(), input.sizes().begin(), input.sizes().end());
   auto& module = const_cast<OwnModule&>(*this);
-  const Trying trying(module);
+  const EvaluationMode mode(module);
   Shape output;
   try {
-    output = module(Variable(Tensor::zeros(Shape(std::span<const int64_t>(sizes))))).shape();
+    output = module(zeros_for(module, Shape(std::span<const int64_t>(sizes)))).shape();
   } catch (py::error_already_set& error) {  // which has come through forward
     if (!error.matches(py::module_::import("lacuna._lacuna").attr("ShapeError"))) throw;
     throw ShapeError(py::str(error.value()).cast<std::string>());

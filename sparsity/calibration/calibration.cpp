@@ -9,6 +9,7 @@
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/evaluation_mode.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/whole_forward.hpp"
 #include "lacuna/sparsity/calibration/unfold.hpp"
@@ -19,28 +20,6 @@ namespace {
 // Thrown to end a forward pass whose rest nobody needs, and a run after its first pass.
 struct EndOfForward {};
 struct EndOfRun {};
-
-// Evaluation without recording; each module's own mode comes back.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Module& model) : modules_(model.modules()) {
-    for (const Module* module : modules_) was_training_.push_back(module->training());
-    model.eval();
-  }
-  ~EvaluationMode() {
-    // Depth first: what is set for a module and all below is set again for those below.
-    for (size_t i = 0; i < modules_.size(); ++i) {
-      was_training_[i] ? modules_[i]->train() : modules_[i]->eval();
-    }
-  }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  std::vector<Module*> modules_;
-  std::vector<bool> was_training_;
-  NoGrad no_grad_;
-};
 
 // The model as a calibration run is given it: its forward passes may end early.
 class CalibratedModel final : public Module {

@@ -3,13 +3,13 @@
 
 #include <utility>
 
-#include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/autograd/constant_value.h"
 
 namespace lacuna {
 
 /// Ids in place of a value. An embedding reads the integers directly; any other operation gets them
 /// as floats, which are exact up to 2²⁴.
-class TokenIds final : public DeferredValue {
+class TokenIds final : public ConstantValue {
  public:
   explicit TokenIds(IndexTensor values) : ids(std::move(values)) {}
 

@@ -12,6 +12,7 @@
 #include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/first_batch.hpp"
+#include "lacuna/framework/nn/evaluation_mode.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/token_mixer.h"
 
@@ -265,11 +266,9 @@ void require_lengths_fit(const Sequential& model, const ModelLayers& layers,
 void require_sentences_fit(Sequential& model, const ModelLayers& layers, const DataSplits& data) {
   const auto [shortest, longest] = extremes_of(data);
   if (shortest.data == nullptr) return;
-  const NoGrad no_grad;
-  model.eval();
+  const EvaluationMode mode(model);
   require_batch_fits(model, layers, shortest.data->gather(std::span(&shortest.index, 1)));
   require_batch_fits(model, layers, two_sentences(longest, shortest));
-  model.train();
 }
 
 namespace {

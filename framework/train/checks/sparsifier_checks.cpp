@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/evaluation_mode.h"
 
 namespace lacuna {
 namespace {
@@ -26,8 +27,7 @@ Variable blank_input(const Dataset& data, int64_t examples) {
 
 void require_sparsifiers_fit(Module& model, const Config& section, const Dataset& data,
                              const std::map<int64_t, BatchOrigin>& batches) {
-  const NoGrad no_grad;
-  model.eval();
+  const EvaluationMode mode(model);
   for (const auto& [examples, origin] : batches) {
     const std::string batch =
         fmt::format("{} ({} example{})", origin.name, examples, examples == 1 ? "" : "s");
@@ -47,7 +47,6 @@ void require_sparsifiers_fit(Module& model, const Config& section, const Dataset
       fail_for_memory(describe(error));
     }
   }
-  model.train();
 }
 
 }  // namespace lacuna

@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/evaluation_mode.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
@@ -171,6 +172,29 @@ TEST(Module, TrainAndEvalReachEveryModule) {
   for (Module* module : model.root.modules()) EXPECT_FALSE(module->training());
   model.root.train();
   for (Module* module : model.root.modules()) EXPECT_TRUE(module->training());
+}
+
+TEST(EvaluationMode, RestoresEachModulesMode) {
+  Model model;
+  const auto modes = [&] {
+    std::vector<bool> all;
+    for (const Module* module : model.root.modules()) all.push_back(module->training());
+    return all;
+  };
+  model.b->eval();
+  const std::vector<bool> before = modes();
+  {
+    const EvaluationMode mode(model.root);
+    EXPECT_EQ(modes(), std::vector<bool>(before.size(), false));
+    EXPECT_FALSE(grad_enabled());
+  }
+  EXPECT_EQ(modes(), before);
+  EXPECT_TRUE(grad_enabled());
+  model.root.eval();  // the root's mode does not tell that of the others
+  model.b->train();
+  { const EvaluationMode mode(model.root), inner(model.root); }
+  EXPECT_TRUE(model.b->training());
+  EXPECT_FALSE(model.root.training());
 }
 
 TEST(Module, RequiresDenseReachesTheParametersBelow) {

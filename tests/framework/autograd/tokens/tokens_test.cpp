@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/autograd/derivatives.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
@@ -77,6 +78,18 @@ TEST(MeanOfTokensOp, DerivativesAgreeWithTheDefinition) {
   });
   const Tensor x = Tensor::from({1, 2, 2}, std::vector<float>{1, 2, 3, 6});
   EXPECT_EQ(mean_of_tokens(x).value().to_vector(), (std::vector<float>{2, 4}));
+}
+
+TEST(TokenIds, AreReadWhetherOperationsAreRecordedOrNot) {
+  const IndexTensor numbers(Shape{3}, {4, 0, 7});
+  const Variable recorded = token_ids(numbers);
+  const NoGrad no_grad;
+  const Variable not_recorded = token_ids(numbers);
+  for (const Variable& ids : {recorded, not_recorded}) {
+    ASSERT_NE(ids_of(ids), nullptr);
+    EXPECT_EQ(ids_of(ids)->values()[2], 7);
+    EXPECT_EQ(ids.value().to_vector(), (std::vector<float>{4, 0, 7}));
+  }
 }
 
 TEST(TokenOps, RefuseWhatDoesNotFit) {
