@@ -8,25 +8,13 @@
 #include "lacuna/framework/autograd/int8/fake_quantize.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/affine_layer.h"
+#include "lacuna/framework/nn/evaluation_mode.h"
 #include "lacuna/framework/quantize/activation_ranges.hpp"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/sparsity/one_shot/weight_grid.hpp"
 
 namespace lacuna {
 namespace {
-
-struct ModeGuard {
-  explicit ModeGuard(Module& model_) : model(model_), was_training(model_.training()) {
-    model.eval();
-  }
-  ~ModeGuard() {
-    if (was_training) model.train();
-  }
-  ModeGuard(const ModeGuard&) = delete;
-  ModeGuard& operator=(const ModeGuard&) = delete;
-  Module& model;
-  bool was_training;
-};
 
 // Each stored value becomes the nearest on its row's grid.
 void put_on_grid(Parameter& weight, const std::vector<float>& scales) {
@@ -111,7 +99,7 @@ void QuantizationAware::find_grids() {
   if (shared_->has_static_grids) {
     std::vector<ParameterPtr> weights;
     for (const Layer& layer : layers_) weights.push_back(layer.weight);
-    const ModeGuard evaluates(model_);
+    const EvaluationMode evaluates(model_);
     const std::vector<ActivationRange> ranges = activation_ranges(model_, run_, weights, options_);
     for (size_t i = 0; i < ranges.size(); ++i) layers_[i].input = ranges[i].grid;
   }
