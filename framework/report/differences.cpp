@@ -1,5 +1,7 @@
 #include "lacuna/framework/report/differences.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -36,6 +38,20 @@ void flatten(const Config& node, const std::string& path, FlatConfig& to) {
   } else if (!path.empty() && !node.is_null()) {
     to[path] = meaning_of(node);
   }
+}
+
+// Under a key of its own what another key had before: "changed.optimizer.lr" is "0.3 until step
+// 45".
+void flatten_changes(const std::vector<ConfigChange>& changes, FlatConfig& to) {
+  std::map<std::string, std::string> words;
+  for (const ConfigChange& change : changes) {
+    std::string& text = words["changed." + change.key];
+    const std::string before = change.before.is_null()     ? "nothing"
+                               : change.before.is_scalar() ? change.before.text()
+                                                           : change.before.to_json();
+    text += fmt::format("{}{} until step {}", text.empty() ? "" : ", ", before, change.step);
+  }
+  for (const auto& [key, text] : words) to[key] = Config(text).to_json();
 }
 
 // Layers that are a name alone, as maps; `relu` and {type: relu} are the same.
@@ -138,6 +154,7 @@ std::vector<Difference> config_differences(const std::vector<RunData>& runs,
     const RunData& run = runs[place];
     FlatConfig& flat = configs.emplace_back();
     flatten(in_one_form(run.full_config.is_null() ? run.config : run.full_config), "", flat);
+    flatten_changes(run.changes, flat);
     for (const auto& [key, value] : flat) keys.insert(key);
   }
   std::vector<Difference> differences;

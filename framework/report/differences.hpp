@@ -20,7 +20,8 @@ struct Difference {
 /// runs have nothing but defaults there is no difference: it follows from another one, as from
 /// another optimizer. Paths from the root count by their last name. Left out are names of layers
 /// and what they are given, what only states where a run is, what it logs and keeps, and what was
-/// measured on the machine. Lists are taken apart by index.
+/// measured on the machine. Lists are taken apart by index. What a run has changed while it went on
+/// (RunData::changes) differs under keys of its own: `changed.optimizer.lr`, "0.3 until step 45".
 std::vector<Difference> config_differences(const std::vector<RunData>& runs);
 
 /// The same of some of the runs, by their places.

@@ -215,6 +215,14 @@ Config read_map(const char* name, RunData& run) {
   return {};
 }
 
+void add_changes(RunData& run) {
+  try {
+    run.changes = read_changes(run.folder + "/changes.jsonl");
+  } catch (const Error& error) {
+    run.remarks.emplace_back(std::string("changes.jsonl could not be read: ") + error.what());
+  }
+}
+
 // A run that was pruned or quantized, and not trained after that, has its result in prune.json or
 // quantize.json, under a key.
 void read_result(const Config& report, const char* key, RunData& run) {
@@ -248,6 +256,7 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
   run.summary = read_map("summary.json", run);
   run.confusion = read_map("confusion.json", run);
   run.starts = read_starts(folder);
+  add_changes(run);
   const bool has_metrics = fs::is_regular_file(folder + "/metrics.jsonl", error);
   const Config pruning = has_metrics ? Config() : read_map("prune.json", run);
   const Config quantizing = has_metrics ? Config() : read_map("quantize.json", run);

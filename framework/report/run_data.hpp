@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
+#include "lacuna/framework/records/change_record.hpp"
 #include "lacuna/framework/records/mask_record.hpp"
 #include "lacuna/framework/records/start_record.hpp"
 
@@ -51,8 +52,9 @@ struct RunData {
   Config full_config = {};
   /// Dotted keys of it that have the value that they have when they are left out.
   std::set<std::string> defaults = {};
-  std::vector<RunStart> starts = {};  ///< the first one first
-  Config confusion = {};              ///< confusion.json; null if there is none
+  std::vector<RunStart> starts = {};       ///< the first one first
+  std::vector<ConfigChange> changes = {};  ///< changes.jsonl: `config` has the last values
+  Config confusion = {};                   ///< confusion.json; null if there is none
   std::map<std::string, SplitCurves> splits = {};
   Curve step_seconds = {};        ///< between two events of training
   Curve seconds = {};             ///< of training so far, at events of training

@@ -99,6 +99,23 @@ std::string layers_table(const RunData& run, const std::string& id) {
   return html_table(table, id);
 }
 
+// What the run has changed while it went on.
+std::string changes_of(const RunData& run) {
+  if (run.changes.empty()) return "";
+  const auto show = [](const Config& value) {
+    if (value.is_null()) return std::string("nothing");
+    return value.is_scalar() ? value.text() : value.to_json();
+  };
+  std::string html = "<ul class=\"changes\">\n";
+  for (const ConfigChange& change : run.changes) {
+    html += "<li>" +
+            html_text(fmt::format("changed at step {}: {} from {} to {}", change.step, change.key,
+                                  show(change.before), show(change.after))) +
+            "</li>\n";
+  }
+  return html + "</ul>\n";
+}
+
 std::string config_of(const RunData& run, bool has_config) {
   if (!has_config) {
     return "<p class=\"note\">The configuration is left out of this page of many runs: " +
@@ -146,7 +163,7 @@ LayerDetails layer_details(const RunData& run, size_t index, size_t most_points)
 std::string run_section(const RunData& run, size_t index, size_t runs, const RunDetails& details) {
   const std::string layers = layers_of(run, index, details);
   const std::string confusion = html_confusion(run.confusion, fmt::format("confusion-{}", index));
-  const std::string config = config_of(run, details.has_config);
+  const std::string config = changes_of(run) + config_of(run, details.has_config);
   if (runs > 1) {
     return "<details><summary>" + html_text(run.label) + "</summary>\n" + confusion + layers +
            config + "</details>\n";
@@ -177,6 +194,13 @@ Config run_json(const RunData& run, size_t index, bool has_layers) {
     layers.push_back(Config::map(
         {{"name", layer.name}, {"shape", shape}, {"charts", prefix}, {"pictures", pictures}}));
   }
+  Config changes = Config::list();
+  for (const ConfigChange& change : run.changes) {
+    changes.push_back(Config::map({{"step", change.step},
+                                   {"key", change.key},
+                                   {"old", change.before},
+                                   {"new", change.after}}));
+  }
   constexpr size_t kMostTimes = 100;
   const Curve seconds = thinned(run.seconds, kMostTimes);
   return Config::map({{"name", run.name},
@@ -186,6 +210,7 @@ Config run_json(const RunData& run, size_t index, bool has_layers) {
                       {"remarks", Config::from_value(run.remarks)},
                       {"damaged_lines", run.damaged_lines},
                       {"config", run.config},
+                      {"changes", changes},
                       {"summary", run.summary},
                       {"epochs_of_a_step", run.epochs_of_a_step},
                       {"seconds", numbers_json(seconds)},

@@ -99,6 +99,22 @@ TEST(ConfigDifferences, LeaveOutDefaults) {
             "optimizer.type: \"adam\"; \"adam\"; \"sgd\";\n");
 }
 
+// The configuration has the last value alone.
+TEST(ConfigDifferences, HaveWhatWasChangedOnTheWay) {
+  std::vector<RunData> runs = {configured("a", "{optimizer: {lr: 0.1}, train: {seed: 1}}"),
+                               configured("b", "{optimizer: {lr: 0.1}, train: {seed: 2}}"),
+                               configured("c", "{optimizer: {lr: 0.1}, train: {seed: 3}}")};
+  runs[1].changes = {
+      {.step = 45, .key = "optimizer.lr", .before = Config(0.3), .after = Config(0.2)},
+      {.step = 60, .key = "optimizer.lr", .before = Config(0.2), .after = Config(0.1)}};
+  EXPECT_EQ(in_text(runs),
+            "changed.optimizer.lr: ; \"0.3 until step 45, 0.2 until step 60\"; ;\n"
+            "train.seed: 1; 2; 3;\n");
+  EXPECT_THAT(
+      seed_labels(runs),
+      ElementsAre("as configured", "lr=0.3 until step 45, 0.2 until step 60", "as configured"));
+}
+
 TEST(SeedLabels, AreTheSettingsThatDiffer) {
   EXPECT_THAT(seed_labels({configured("a", "{x: {lr: 1}, train: {seed: 1, threads: 2}}"),
                            configured("b", "{x: {lr: 1}, train: {seed: 2}}"),

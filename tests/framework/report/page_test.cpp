@@ -64,6 +64,24 @@ TEST(ReadRun, LeavesOutDamagedLinesAndSaysHowMany) {
   EXPECT_THAT(run.remarks, testing::Contains(testing::HasSubstr("4 lines of metrics.jsonl")));
 }
 
+TEST(ReadRun, KnowsWhatWasChangedOnTheWay) {
+  const TemporaryFolder folder;
+  const std::string run = make_run(folder, "a"), other = make_run(folder, "b");
+  write_text(run + "/changes.jsonl",
+             "{\"step\": 15, \"key\": \"optimizer.lr\", \"old\": 0.3, \"new\": 0.1}\n");
+  const std::vector<RunData> runs = read_runs({run, other}, 0);
+  const std::string page = render_page(runs, {});
+  EXPECT_THAT(page,
+              testing::HasSubstr("<li>changed at step 15: optimizer.lr from 0.3 to 0.1</li>"));
+  EXPECT_THAT(page, testing::Not(testing::HasSubstr("Mean and spread over seeds")));
+  const Config data = data_of(page);
+  EXPECT_EQ(data.at("differences").items()[0].at("key").text(), "changed.optimizer.lr");
+  EXPECT_EQ(data.at("runs").items()[0].at("changes").items()[0].required<int64_t>("step"), 15);
+  write_text(run + "/changes.jsonl", "{\"step\": 15}\n");
+  EXPECT_THAT(read_run(run, 0).remarks,
+              testing::Contains(testing::HasSubstr("changes.jsonl could not be read")));
+}
+
 TEST(ReadRun, KnowsThatAProcessTrainsInTheFolder) {
   const TemporaryFolder folder;
   const std::string run = make_run(folder, "a");
