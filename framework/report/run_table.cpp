@@ -90,15 +90,17 @@ bool is_language_model(const RunResult& result) {
 }
 
 struct Judged {
-  double accuracy, bits, loss;
+  double precision, accuracy, bits, loss;
 };
 
-// Whether the first one is better: accuracies before losses, unknown ones last.
+// Whether the first one is better: precisions and accuracies before losses, unknown ones last.
 bool is_better(Rank rank, const Judged& a, const Judged& b) {
   if (rank == Rank::Bits) return is_less(a.bits, b.bits);
   if (rank == Rank::Accuracy) {
-    if (std::isnan(a.accuracy) != std::isnan(b.accuracy)) return std::isnan(b.accuracy);
-    if (!std::isnan(a.accuracy) && a.accuracy != b.accuracy) return a.accuracy > b.accuracy;
+    for (const auto member : {&Judged::precision, &Judged::accuracy}) {
+      if (is_less(-(a.*member), -(b.*member))) return true;
+      if (is_less(-(b.*member), -(a.*member))) return false;
+    }
   }
   return is_less(a.loss, b.loss);
 }
@@ -109,37 +111,56 @@ double value_at(const Curve& curve, double step) {
                                  : curve.values[static_cast<size_t>(at - curve.steps.begin())];
 }
 
-// The sum of the sparse layers' densities at a step, as they were told last before.
-double sum_of_densities(const RunData& run, double step) {
+// A curve's value at a step, as it was told last before; before all of them the first one.
+double last_until(const Curve& curve, double step) {
+  const auto after = std::ranges::upper_bound(curve.steps, step) - curve.steps.begin();
+  return curve.values[static_cast<size_t>(std::max<std::ptrdiff_t>(1, after) - 1)];
+}
+
+// By the updates of its mask; before the first one, what that had found.
+double nonzeros_at(const LayerData& layer, double step) {
+  const bool has_first =
+      layer.dropped.steps == layer.nnz.steps && layer.grown.steps == layer.nnz.steps;
+  if (has_first && step < layer.nnz.steps.front()) {
+    return layer.nnz.values.front() + layer.dropped.values.front() - layer.grown.values.front();
+  }
+  return last_until(layer.nnz, step);
+}
+
+// The sparse layers' nonzeros at a step; of a layer without updates, whose number stays, or is told
+// as a density alone, that density.
+double sum_of_nonzeros(const RunData& run, double step) {
   double sum = 0.0;
   for (const LayerData& layer : run.layers) {
-    const Curve& actual = layer.actual;
-    if (actual.empty()) continue;
-    const auto after = std::ranges::upper_bound(actual.steps, step);
-    sum += actual.values[static_cast<size_t>(
-        std::max<std::ptrdiff_t>(1, after - actual.steps.begin()) - 1)];
+    if (!layer.nnz.empty()) {
+      sum += nonzeros_at(layer, step);
+    } else if (!layer.actual.empty()) {
+      sum += last_until(layer.actual, step) *
+             (layer.shape.rank() > 0 ? static_cast<double>(layer.shape.numel()) : 1.0);
+    }
   }
   return sum;
 }
 
 // The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
-// judges: by the validation split where there is one, by accuracy (of equal ones the lower loss),
-// or by loss where each token has a label, or nothing is right or wrong; judged again if more than
-// 1 % of the densities has gone.
+// judges: by the validation split where there is one, by accuracy or the precision at 1 (of equal
+// ones the lower loss), or by loss where each token has a label, or nothing is right or wrong;
+// judged again if more than 1 % of the nonzeros has gone.
 double best_step_of(const RunData& run, const std::string& split) {
   const double summed_up = number_or_none(run.summary, "best_step");
   if (!std::isnan(value_at(*find_curve(run, split, "loss"), summed_up))) return summed_up;
   const std::string judged = find_curve(run, "validation", "loss") ? "validation" : split;
-  const Curve* accuracy = find_curve(run, judged, "accuracy");
-  const bool by_accuracy = accuracy != nullptr && find_curve(run, judged, "perplexity") == nullptr;
+  const Curve* score = find_curve(run, judged, "accuracy");
+  if (score == nullptr) score = find_curve(run, judged, "precision_at_1");
+  const bool by_score = score != nullptr && find_curve(run, judged, "perplexity") == nullptr;
   const Curve& losses = *find_curve(run, judged, "loss");
-  const Curve& curve = by_accuracy ? *accuracy : losses;
+  const Curve& curve = by_score ? *score : losses;
   size_t best = 0;
   for (size_t i = 1; i < curve.values.size(); ++i) {
     const double gain =
-        by_accuracy ? curve.values[i] - curve.values[best] : curve.values[best] - curve.values[i];
-    const double now = sum_of_densities(run, curve.steps[i]),
-                 then = sum_of_densities(run, curve.steps[best]);
+        by_score ? curve.values[i] - curve.values[best] : curve.values[best] - curve.values[i];
+    const double now = sum_of_nonzeros(run, curve.steps[i]),
+                 then = sum_of_nonzeros(run, curve.steps[best]);
     const bool is_tie_of_lower_loss =
         gain == 0.0 && value_at(losses, curve.steps[i]) < value_at(losses, curve.steps[best]);
     if (gain > 0.0 || is_tie_of_lower_loss || now < 0.99 * then) best = i;
@@ -176,6 +197,7 @@ RunResult result_of(const RunData& run) {
       last = value_at(*curve, loss->steps.back());
       best = value_at(*curve, result.best_step);
     };
+    take("precision_at_1", result.precision_at_1, result.best_precision_at_1);
     take("r2", result.r2, result.best_r2);
     take("mae", result.mae, result.best_mae);
     take("rmse", result.rmse, result.best_rmse);
@@ -194,7 +216,7 @@ std::vector<RunResult> sorted_by_result(std::vector<RunResult> results) {
   const bool is_language = std::ranges::any_of(results, is_language_model);
   const Rank rank = rank_of(has_bits, is_language);
   const auto judged = [](const RunResult& r) {
-    return Judged{r.accuracy, r.bits_per_character, r.loss};
+    return Judged{r.precision_at_1, r.accuracy, r.bits_per_character, r.loss};
   };
   std::ranges::stable_sort(results, [&](const RunResult& a, const RunResult& b) {
     return is_better(rank, judged(a), judged(b));
@@ -226,12 +248,15 @@ std::vector<SeedGroup> group_results(const std::vector<RunResult>& results,
     const bool is_best = std::ranges::all_of(group.results, &RunResult::keeps_best);
     const Moments accuracy =
         moments_of(group.results, is_best ? &RunResult::best_accuracy : &RunResult::accuracy);
+    const Moments precision = moments_of(
+        group.results, is_best ? &RunResult::best_precision_at_1 : &RunResult::precision_at_1);
     const Moments r2 = moments_of(group.results, is_best ? &RunResult::best_r2 : &RunResult::r2);
     const Moments rmse =
         moments_of(group.results, is_best ? &RunResult::best_rmse : &RunResult::rmse);
     const Moments loss =
         moments_of(group.results, is_best ? &RunResult::best_loss : &RunResult::loss);
     group.mean_accuracy = accuracy.mean, group.spread_accuracy = accuracy.spread;
+    group.mean_precision = precision.mean, group.spread_precision = precision.spread;
     group.mean_r2 = r2.mean, group.spread_r2 = r2.spread;
     group.mean_rmse = rmse.mean, group.spread_rmse = rmse.spread;
     group.mean_loss = loss.mean, group.spread_loss = loss.spread;
@@ -251,7 +276,7 @@ std::vector<SeedGroup> group_results(const std::vector<RunResult>& results,
       groups, [](const SeedGroup& g) { return std::ranges::any_of(g.results, is_language_model); });
   const Rank rank = rank_of(has_bits, is_language);
   const auto judged = [](const SeedGroup& g) {
-    return Judged{g.mean_accuracy, g.mean_bits, g.mean_loss};
+    return Judged{g.mean_precision, g.mean_accuracy, g.mean_bits, g.mean_loss};
   };
   std::ranges::stable_sort(groups, [&](const SeedGroup& a, const SeedGroup& b) {
     return is_better(rank, judged(a), judged(b));

@@ -20,12 +20,14 @@ struct RunResult {
   double step = kNone;      ///< the last one
   std::string split = {};   ///< which the results are of: "test", else "validation" or "train"
   double accuracy = kNone;  ///< of the last evaluation, a fraction; of classification
-  double r2 = kNone;        ///< the same, of regression
-  double mae = kNone, rmse = kNone;                       ///< the same, in the unit of the targets
-  double loss = kNone;                                    ///< the same
+  double precision_at_1 = kNone;     ///< the same, of examples with several labels
+  double r2 = kNone;                 ///< the same, of regression
+  double mae = kNone, rmse = kNone;  ///< the same, in the unit of the targets
+  double loss = kNone;               ///< the same
   double perplexity = kNone, bits_per_character = kNone;  ///< the same, of language models
   /// Of the best evaluation, which the validation split judges where there is one.
   double best_accuracy = kNone, best_r2 = kNone, best_loss = kNone, best_step = kNone;
+  double best_precision_at_1 = kNone;
   double best_mae = kNone, best_rmse = kNone;
   double best_perplexity = kNone, best_bits_per_character = kNone;
   bool keeps_best = false;  ///< whether its model is that of the best evaluation: early stopping
@@ -39,9 +41,9 @@ struct RunResult {
 
 RunResult result_of(const RunData& run);
 
-/// The best first: by accuracy (of runs that have one), then by loss; language models by bits per
-/// character where all have it, else by loss; runs without a result last. Equal ones stay in their
-/// order. Runs of different tasks are for `ranked_by_task`.
+/// The best first: by precision at 1 or accuracy (of runs that have one), then by loss; language
+/// models by bits per character where all have it, else by loss; runs without a result last. Equal
+/// ones stay in their order. Runs of different tasks are for `ranked_by_task`.
 std::vector<RunResult> sorted_by_result(std::vector<RunResult> results);
 
 /// A table as its columns' names and its rows' cells, for whatever it is written as.
@@ -67,6 +69,7 @@ struct SeedGroup {
   std::string name;  ///< what sets it apart: "sparsity.sparsity=0.9"
   std::vector<RunResult> results;
   double mean_accuracy = RunResult::kNone, spread_accuracy = RunResult::kNone;
+  double mean_precision = RunResult::kNone, spread_precision = RunResult::kNone;  ///< at 1
   double mean_r2 = RunResult::kNone, spread_r2 = RunResult::kNone;
   double mean_rmse = RunResult::kNone, spread_rmse = RunResult::kNone;
   double mean_loss = RunResult::kNone, spread_loss = RunResult::kNone;

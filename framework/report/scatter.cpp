@@ -25,10 +25,12 @@ constexpr Quantity kCosts[] = {
     {"memory", "memory of parameters, MB", &RunResult::parameter_bytes, ChartUnit::Plain, 1e-6},
     {"time", "training time, s", &RunResult::train_seconds}};
 
-constexpr Quantity kGains[] = {{"accuracy", "accuracy", &RunResult::accuracy, ChartUnit::Percent},
-                               {"r2", "R²", &RunResult::r2},
-                               {"bits", "bits per character", &RunResult::bits_per_character},
-                               {"loss", "loss", &RunResult::loss}};
+constexpr Quantity kGains[] = {
+    {"accuracy", "accuracy", &RunResult::accuracy, ChartUnit::Percent},
+    {"precision", "precision at 1", &RunResult::precision_at_1, ChartUnit::Percent},
+    {"r2", "R²", &RunResult::r2},
+    {"bits", "bits per character", &RunResult::bits_per_character},
+    {"loss", "loss", &RunResult::loss}};
 
 // What runs of a task are ranked by comes first: of language models the bits, else the loss.
 std::vector<Quantity> gains_of(const std::string& task) {

@@ -29,6 +29,7 @@ std::string kind_of(const RunData& run, const std::string& type) {
   if (has_curve(run, "r2") || has_curve(run, "rmse")) return "regression";
   const Config data = run.config.is_map() ? run.config.get("data") : Config();
   if (text_of(data, "task") == "regression") return "regression";
+  if (has_curve(run, "precision_at_1")) return "several labels";
   return has_curve(run, "accuracy") ? "classification" : "";
 }
 

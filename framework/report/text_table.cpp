@@ -96,7 +96,9 @@ constexpr Key kNumbers[] = {{"step", &RunResult::step},
                             {"best_perplexity", &RunResult::best_perplexity},
                             {"bits_per_character", &RunResult::bits_per_character},
                             {"best_bits_per_character", &RunResult::best_bits_per_character},
-                            {"examples_per_second", &RunResult::examples_per_second}};
+                            {"examples_per_second", &RunResult::examples_per_second},
+                            {"precision_at_1", &RunResult::precision_at_1},
+                            {"best_precision_at_1", &RunResult::best_precision_at_1}};
 
 // Whole numbers as integers.
 Config exact(double value) {
@@ -149,6 +151,7 @@ TextTable readable_table(const std::vector<RunResult>& results) {
                               "state",
                               "result of",
                               "accuracy",
+                              "precision at 1",
                               "R²",
                               "MAE",
                               "RMSE",
@@ -156,6 +159,7 @@ TextTable readable_table(const std::vector<RunResult>& results) {
                               "perplexity",
                               "bits/character",
                               "best accuracy",
+                              "best precision at 1",
                               "best R²",
                               "loss at best",
                               "bits/character at best",
@@ -173,6 +177,7 @@ TextTable readable_table(const std::vector<RunResult>& results) {
          r.state,
          r.split,
          percent_or_dash(r.accuracy),
+         percent_or_dash(r.precision_at_1),
          share(r.r2),
          number(r.mae),
          number(r.rmse),
@@ -180,6 +185,7 @@ TextTable readable_table(const std::vector<RunResult>& results) {
          number(r.perplexity),
          number(r.bits_per_character),
          percent_or_dash(r.best_accuracy),
+         percent_or_dash(r.best_precision_at_1),
          share(r.best_r2),
          number(r.best_loss),
          number(r.best_bits_per_character),
@@ -225,14 +231,16 @@ Config to_json(const std::vector<RunResult>& results) {
 }
 
 TextTable readable_table(const std::vector<SeedGroup>& groups) {
-  TextTable table{.columns = {"setting", "runs", "accuracy", "R²", "RMSE", "loss", "perplexity",
-                              "bits/character", "density", "train time"},
+  TextTable table{.columns = {"setting", "runs", "accuracy", "precision at 1", "R²", "RMSE", "loss",
+                              "perplexity", "bits/character", "density", "train time"},
                   .rows = {}};
   for (const SeedGroup& g : groups) {
     table.rows.push_back(
         {g.name.empty() ? "as configured" : g.name, std::to_string(g.results.size()),
          with_spread(percent_or_dash(g.mean_accuracy), g.spread_accuracy,
                      percent_or_dash(g.spread_accuracy)),
+         with_spread(percent_or_dash(g.mean_precision), g.spread_precision,
+                     percent_or_dash(g.spread_precision)),
          with_spread(share(g.mean_r2), g.spread_r2, share(g.spread_r2)),
          with_spread(number(g.mean_rmse), g.spread_rmse, rounded(g.spread_rmse)),
          with_spread(number(g.mean_loss), g.spread_loss, fmt::format("{:.2g}", g.spread_loss)),

@@ -303,10 +303,12 @@ class Sweep {
       std::error_code ignored;
       fs::remove(log_path(place), ignored);
       const RunResult result = result_of(read_run(folder(place), 0));
-      const std::string metric = !std::isnan(result.accuracy)
-                                     ? fmt::format("accuracy {:.2f} %", 100.0 * result.accuracy)
-                                 : !std::isnan(result.r2) ? fmt::format("R² {:.4f}", result.r2)
-                                                          : fmt::format("loss {:.4g}", result.loss);
+      const std::string metric =
+          !std::isnan(result.accuracy) ? fmt::format("accuracy {:.2f} %", 100.0 * result.accuracy)
+          : !std::isnan(result.precision_at_1)
+              ? fmt::format("precision at 1 {:.2f} %", 100.0 * result.precision_at_1)
+          : !std::isnan(result.r2) ? fmt::format("R² {:.4f}", result.r2)
+                                   : fmt::format("loss {:.4g}", result.loss);
       say(place, result.split + " " + metric);
       return;
     }

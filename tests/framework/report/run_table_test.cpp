@@ -25,6 +25,12 @@ RunData run_with(const std::string& name, std::vector<double> accuracies,
   return run;
 }
 
+std::string heading(const TextTable& table) {
+  std::string line;
+  for (const std::string& column : table.columns) line += column + "; ";
+  return line;
+}
+
 TEST(RunTable, TakesTheLastResultAndTheBest) {
   const RunResult result = result_of(run_with("a", {0.5, 0.75, 0.7}, {2.0, 1.0, 0.5}));
   EXPECT_EQ(result.accuracy, 0.7);
@@ -68,17 +74,58 @@ TEST(RunTable, JudgesAnewWhatHasBeenPruned) {
   EXPECT_EQ(result_of(run).best_step, 40.0);
 }
 
+// Events of training may come seldom; those of updates tell all that is pruned, and how much of it.
+TEST(RunTable, JudgesAnewByTheUpdatesOfMasks) {
+  RunData run = run_with("a", {0.9, 0.4, 0.5, 0.45}, {1.0, 2.0, 1.9, 1.8});
+  LayerData& large = run.layers.emplace_back();
+  large.name = "large";
+  large.actual.add(40.0, 0.2);
+  for (const auto& [step, nnz, dropped] : {std::tuple{15.0, 500.0, 500.0}, {35.0, 496.0, 4.0}}) {
+    large.nnz.add(step, nnz);
+    large.dropped.add(step, dropped);
+    large.grown.add(step, 0.0);
+  }
+  EXPECT_EQ(result_of(run).best_step, 30.0);
+  // What a small layer loses next to a large one is less than 1 %.
+  LayerData& small = run.layers.emplace_back();
+  small.name = "small";
+  for (const auto& [step, nnz, dropped] : {std::tuple{15.0, 8.0, 0.0}, {35.0, 7.0, 1.0}}) {
+    small.nnz.add(step, nnz);
+    small.dropped.add(step, dropped);
+    small.grown.add(step, 0.0);
+  }
+  EXPECT_EQ(result_of(run).best_step, 30.0);
+}
+
+// As the trainer does.
+TEST(RunTable, JudgesAndRanksSeveralLabelsByTheirPrecision) {
+  RunData precise = run_with("precise", {}, {3.0, 4.0, 5.0}, "data: {type: labelled_sparse}");
+  RunData likely = run_with("likely", {}, {1.0, 1.5, 2.0}, "data: {type: labelled_sparse}");
+  for (const auto& [step, a, b] :
+       {std::tuple{10.0, 0.5, 0.25}, {20.0, 0.875, 0.25}, {30.0, 0.75, 0.375}}) {
+    precise.splits["test"]["precision_at_1"].add(step, a);
+    likely.splits["test"]["precision_at_1"].add(step, b);
+  }
+  const RunResult result = result_of(precise);
+  EXPECT_EQ(result.precision_at_1, 0.75);
+  EXPECT_EQ(result.best_precision_at_1, 0.875);
+  EXPECT_EQ(result.best_step, 20.0);
+  EXPECT_EQ(result.task, "labelled_sparse, several labels");
+  EXPECT_EQ(sorted_by_result({result_of(likely), result})[0].name, "precise");
+  EXPECT_EQ(group_runs({likely, precise}, {"likely", "precise"})[0].name, "precise");
+  EXPECT_EQ(heading(readable_table({result})),
+            "run; state; result of; precision at 1; loss; best precision at 1; loss at best; best "
+            "step; steps; ");
+  EXPECT_EQ(to_json({result}).items()[0].at("best_precision_at_1").as<double>(), 0.875);
+  const std::string groups = readable_table(group_runs({precise, precise}, {"a", "a"})).text();
+  EXPECT_NE(groups.find("75.00 % ± 0.00 %"), std::string::npos) << groups;
+}
+
 TEST(RunTable, JudgesRegressionByItsLoss) {
   const RunResult result = result_of(run_with("a", {}, {2.0, 1.0, 1.5}));
   EXPECT_TRUE(std::isnan(result.accuracy));
   EXPECT_EQ(result.best_step, 20.0);
   EXPECT_EQ(readable_table({result}).text().find("accuracy"), std::string::npos);
-}
-
-std::string heading(const TextTable& table) {
-  std::string line;
-  for (const std::string& column : table.columns) line += column + "; ";
-  return line;
 }
 
 // The metric that a task has: accuracy of classes, R² of regression.
@@ -215,7 +262,7 @@ TEST(RunTable, IsWrittenAsCsvAndJson) {
             "run,folder,state,split,step,accuracy,loss,best_accuracy,best_loss,best_step,density,"
             "nnz,parameter_bytes,train_seconds,seed,r2,best_r2,mae,best_mae,rmse,best_rmse,"
             "perplexity,best_perplexity,bits_per_character,best_bits_per_character,"
-            "examples_per_second,task");
+            "examples_per_second,precision_at_1,best_precision_at_1,task");
   EXPECT_NE(csv.find("\"a,\"\"b\"\"\",\"a,\"\"b\"\"\",finished,test,10,0.5,0.25,"),
             std::string::npos)
       << csv;
