@@ -154,16 +154,34 @@ std::optional<KeptUnits> keep_within(const ModelUnits& units,
     return search.part(without_blocks(units, blocks.first(first)));
   });
   if (!count) return std::nullopt;
-  const std::span<const std::vector<int32_t>> removed = blocks.first(*count);
+  const std::span<const std::vector<int32_t>> removed = blocks.first(*count);  // none is empty
   KeptUnits kept = without_blocks(units, removed);
   const bool is_coarse =
       std::ranges::any_of(removed, [](const auto& block) { return block.size() > 1; });
   if (!is_coarse) return kept;
+  size_t classes = 0;
+  const std::vector<size_t> class_of = unit_classes(units, classes);
+  const auto class_at = [&](size_t i) { return class_of[static_cast<size_t>(removed[i].front())]; };
+  std::vector<uint8_t> is_back(removed.size(), 0);
+  // The first block of a layer removes what its width has beyond a multiple: it comes back only
+  // after all others.
+  const auto is_needed = [&](size_t i) {
+    for (size_t j = 0; j < removed.size(); ++j) {
+      if (j == i || class_at(j) != class_at(i)) continue;
+      if (j < i) return false;
+      if (is_back[j] == 0 && removed[j].size() != removed[i].size()) return true;
+    }
+    return false;
+  };
   int refills = search.most_refills;
-  for (size_t i = removed.size() - 1; i-- > 0 && refills-- > 0;) {
+  for (size_t i = removed.size() - 1; i-- > 0 && refills > 0;) {
+    if (is_needed(i)) continue;
+    --refills;
     KeptUnits more = kept;
     for (const int32_t unit : removed[i]) more[static_cast<size_t>(unit)] = 1;
-    if (search.part(more) <= search.target) kept = std::move(more);
+    if (search.part(more) > search.target) continue;
+    kept = std::move(more);
+    is_back[i] = 1;
   }
   return kept;
 }

@@ -138,7 +138,7 @@ std::vector<std::string> lost_patterns(const Experiment& e) {
     if (selector.fit(MaskSet(parameter->pattern())) == MaskSelector::Fit::Whole) continue;
     lines.push_back(fmt::format(
         "the rest of the mask of {} no longer has the pattern {}: it is kept as it is, and stored "
-        "as {}",
+        "as {}, until `sparsity` updates it",
         parameter->name(), pattern.description(), parameter->pattern()->layout().name()));
   }
   return lines;
@@ -199,7 +199,7 @@ ShrunkRun shrink_run(const ShrinkRequest& request) {
   ShrunkModel model(*whole, config, options, section);
   if (!given.has("sparsity")) {
     model.leave_out_finished_sparsity();
-    if (options.method == ShrinkMethod::Dead) model.keep_nonzeros();
+    model.keep_nonzeros();
   }
   const auto e = model.build();
   Config messages = Config::list();

@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/config/names.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/shrink/cut_state.hpp"
 #include "lacuna/framework/shrink/fold_constants.hpp"
@@ -21,6 +22,7 @@
 #include "lacuna/framework/train/loop/run_timing.hpp"
 #include "lacuna/framework/train/parts/experiment_on_data.hpp"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/options/filter.h"
 #include "lacuna/sparsity/options/target.h"
 
@@ -52,10 +54,21 @@ CalibrationOptions complete(CalibrationOptions options, const Experiment& e) {
 std::optional<double> constant_sparsity(const Config& entry, const Shape& shape) {
   const std::array keys{"sparsity", "schedule", "density", "fan_in"};
   const auto is_given = [&](const char* key) { return !entry.peek(key).is_null(); };
-  if (std::ranges::none_of(keys, is_given)) return std::nullopt;
+  const bool is_of_pattern = PatternShape::from_config(entry.peek("pattern")).is_nm();
+  if (is_of_pattern || std::ranges::none_of(keys, is_given)) return std::nullopt;
   const SparsityTarget target = SparsityTarget::from_config(entry);
   if (!target.is_constant()) return std::nullopt;
   return target.sparsity_at(0, 0, shape);
+}
+
+// The sparsity that counts so many nonzeros, or the next one that does not count fewer.
+float sparsity_of(int64_t nonzeros, int64_t numel) {
+  const double exact = 1.0 - static_cast<double>(nonzeros) / static_cast<double>(numel);
+  auto sparsity = static_cast<float>(exact);
+  while (sparsity > 0.0f && target_nnz(sparsity, numel) < nonzeros) {
+    sparsity = std::nextafter(sparsity, 0.0f);
+  }
+  return sparsity;
 }
 
 // Gradients over examples that lie evenly in the training data.
@@ -277,13 +290,10 @@ void ShrunkModel::keep_nonzeros() {
       const std::optional<double> given = constant_sparsity(entry, shape);
       takes_others |= !given;
       if (!given || taken->pattern()->is_dense() || cuts.fills(*taken)) continue;
-      const auto nonzeros = static_cast<double>(cuts.nonzeros(*taken));
-      // Rounded down, so that the count is not.
-      const double sparsity =
-          std::floor(1e9 * (1.0 - nonzeros / static_cast<double>(shape.numel()))) / 1e9;
+      const float sparsity = sparsity_of(cuts.nonzeros(*taken), shape.numel());
       Config own = entry.clone();
       for (const char* key : {"schedule", "density", "fan_in"}) own.erase(key);
-      own.set("sparsity", sparsity);
+      own.set("sparsity", Config::plain(fmt::format("{}", sparsity)));
       own.set("param_filter", Config::list({taken->name()}));
       entries.push_back(own);
       if (sparsity < *given - 0.001) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -235,6 +236,44 @@ TEST_F(Shrink, SaysWhereACutBreaksAPattern) {
   ASSERT_EQ(on.code, 0) << on.err;
   EXPECT_EQ(state("small").get<ByteArray>("model/fc2.weight_mask"),
             before.get<ByteArray>("model/fc2.weight_mask"));
+}
+
+// Masks that move get their pattern back, and the nonzeros that are left stay.
+TEST_F(Shrink, MasksThatMoveGetTheirPatternBack) {
+  const std::string sparsity =
+      "sparsity={algorithm: rigl, sparsity: 0.75, param_filter: fc2.weight, update: {freq: 1}, "
+      "pattern: {type: block, rows: 4, cols: 4}}";
+  ASSERT_EQ(train({"--set", kTwoHiddenLayers, "--set", sparsity}).code, 0);
+  const Ended ended = shrink("small", {"--to", "flops=0.35", "--set", "shrink.layers=[fc1, fc2]"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("fc2.weight no longer has the pattern"));
+  const Ended on = run_lacuna({"train", "--resume", "--run-dir", run_dir("small")});
+  ASSERT_EQ(on.code, 0) << on.err;
+  const StateDict weight = state("small").below("model/fc2.weight");
+  const auto columns = weight.get<std::vector<uint32_t>>("indices");
+  const auto begins = weight.get<std::vector<int64_t>>("indptr");
+  const auto row = [&](size_t r) {
+    return std::vector<uint32_t>(columns.begin() + begins[r], columns.begin() + begins[r + 1]);
+  };
+  for (size_t r = 0; r + 1 < begins.size(); ++r) {
+    EXPECT_EQ(row(r), row(r / 4 * 4)) << r;
+    for (size_t i = 0; i < row(r).size(); ++i) EXPECT_EQ(row(r)[i] % 4, i % 4) << r;
+  }
+}
+
+TEST_F(Shrink, KeepsTheNonzerosThatAreLeft) {
+  ASSERT_EQ(train({"--set", kTwoHiddenLayers, "--set",
+                   "sparsity={algorithm: set, sparsity: 0.83, update: {freq: 2}}"})
+                .code,
+            0);
+  const auto nonzeros = [&] {
+    const std::vector<uint8_t> kept = state("small").get<ByteArray>("model/fc1.weight_mask").values;
+    return std::accumulate(kept.begin(), kept.end(), int64_t{0});
+  };
+  ASSERT_EQ(shrink("small", {"--to", "parameters=0.6"}).code, 0);
+  const int64_t before = nonzeros();
+  ASSERT_EQ(run_lacuna({"train", "--resume", "--run-dir", run_dir("small")}).code, 0);
+  EXPECT_EQ(nonzeros(), before);
 }
 
 // Of any machine, at any load: what is reported meets the budget, or the least is named.

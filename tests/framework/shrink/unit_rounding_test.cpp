@@ -202,6 +202,25 @@ TEST(UnitRounding, BlocksThatStillFitArePutBack) {
   EXPECT_EQ((*kept)[4], 1);
 }
 
+// Widths that are no multiples: the block that makes them one stays out.
+TEST(UnitRounding, CountsStayMultiplesWhereBlocksArePutBack) {
+  const Rounded mlp(
+      "[{type: linear, name: a, out_features: 44}, relu, {type: linear, name: b, out_features: "
+      "100}, relu, {type: linear, name: c, out_features: 3}]",
+      {30});
+  for (const double target : {0.8, 0.7, 0.6, 0.5, 0.4, 0.3}) {
+    for (const int64_t multiple : {8, 16, 32}) {
+      const RoundedChoice choice = mlp.within(target, {.multiple = multiple});
+      if (!choice.kept) continue;
+      for (const auto& [weight, left] : mlp.rows_left(*choice.kept)) {
+        const size_t width = weight == "a.weight" ? 44 : weight == "b.weight" ? 100 : left;
+        EXPECT_TRUE(left == width || left % static_cast<size_t>(multiple) == 0)
+            << weight << ": " << left << " at " << target << " in multiples of " << multiple;
+      }
+    }
+  }
+}
+
 TEST(UnitRounding, IsAutoOrAPositiveInteger) {
   EXPECT_TRUE(Rounding::from_config(parse_yaml("auto", "c.yaml")).is_auto);
   EXPECT_EQ(Rounding::from_config(parse_yaml("12", "c.yaml")).multiple, 12);
