@@ -64,9 +64,16 @@ void DynamicSparsityAlgorithm::update(Optimizer&) {
   refresh_targets();
   for (SparseWeight& weight : weights()) {
     const ProfileSpan span(Work::Parameter, weight.name());
-    const MaskSet mask = weight.mask();
-    set_mask(weight, update_mask(weight, mask, static_cast<float>(weight.target_sparsity())),
-             &mask);
+    const MaskSet present = weight.mask();
+    // Without rows or columns, as after `lacuna shrink`, a mask may have lost its pattern.
+    const bool is_lost = weight.selector().fit(present) == MaskSelector::Fit::None;
+    if (is_lost) install(weight, initial_mask(weight, MaskSource::Inherited), &present);
+    const MaskSet mask = is_lost ? weight.mask() : present;
+    const PatternPtr pattern = weight.parameter().pattern();
+    const MaskSet updated = update_mask(weight, mask, static_cast<float>(weight.target_sparsity()));
+    // A user's update_mask may have set masks itself.
+    const bool is_present = weight.parameter().pattern() == pattern;
+    set_mask(weight, updated, is_present ? &mask : nullptr);
   }
   count_update();
   stop_watching();

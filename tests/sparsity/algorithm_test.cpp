@@ -226,6 +226,33 @@ class Lines final : public DynamicSparsityAlgorithm {
   }
 };
 
+/// Sets a mask itself, before it answers another one.
+class TwoSteps final : public DynamicSparsityAlgorithm {
+ public:
+  using DynamicSparsityAlgorithm::DynamicSparsityAlgorithm;
+  std::string_view type() const override { return "two_steps"; }
+
+ protected:
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float) override {
+    const std::vector<float> scores = weight.magnitudes().to_vector();
+    const MaskSet fewer = weight.selector().keep(mask, scores, weight.target_nnz() / 4);
+    set_mask(weights().front(), fewer);
+    return weight.selector().keep(mask, scores, weight.target_nnz());
+  }
+};
+
+TEST(UpdateMask, MaySetMasksItself) {
+  TestModel t;
+  TwoSteps algorithm(
+      {.sparsity = 0.5, .param_filter = "fc1.weight", .update = UpdateSchedule::at_steps({1, 2})});
+  t.apply(algorithm);
+  for (int step = 0; step < 2; ++step) {
+    t.step();
+    EXPECT_EQ(t.weight().pattern()->nnz(), 96);
+    EXPECT_EQ(t.weight().pattern()->mask().count(), 96);
+  }
+}
+
 TEST(UpdateRecords, CountRowsAndColumnsWithoutANonzero) {
   TestModel t;
   Lines algorithm({.param_filter = "fc1.weight", .update = UpdateSchedule::at_steps({1, 2})});
