@@ -23,18 +23,6 @@ ParameterPtr factor_parameter(const std::string& name, int64_t count) {
   return factors;
 }
 
-// Where the elements of rows begin, ascending by flat index.
-std::vector<int64_t> row_begins(const Parameter& weight) {
-  const int64_t rows = weight.shape()[0];
-  if (!weight.pattern()->is_dense()) {
-    const Positions positions = weight.pattern()->positions();
-    return {positions.row_begin().begin(), positions.row_begin().end()};
-  }
-  std::vector<int64_t> begins;
-  for (int64_t r = 0; r <= rows; ++r) begins.push_back(r * matrix_columns(weight.shape()));
-  return begins;
-}
-
 // A row's 1 / √(numel · largest step) · dL/dscale; gradients of clipped weights become zero.
 double row_gradient(std::span<const float> weights, float scale, std::span<float> gradients,
                     bool& clips) {
@@ -64,6 +52,17 @@ void keep_positive(Parameter& factors) {
 
 }  // namespace
 
+std::vector<int64_t> row_begins(const Parameter& weight) {
+  const int64_t rows = weight.shape()[0];
+  if (!weight.pattern()->is_dense()) {
+    const Positions positions = weight.pattern()->positions();
+    return {positions.row_begin().begin(), positions.row_begin().end()};
+  }
+  std::vector<int64_t> begins;
+  for (int64_t r = 0; r <= rows; ++r) begins.push_back(r * matrix_columns(weight.shape()));
+  return begins;
+}
+
 LearnedScales::LearnedScales(const std::vector<ParameterPtr>& weights, bool inputs,
                              const MakeOptimizer& make) {
   std::vector<ParameterPtr> all;
@@ -84,6 +83,13 @@ void LearnedScales::begin(size_t index, const std::vector<float>& scales,
   Layer& layer = layers_[index];
   layer.found = scales;
   layer.found_input = layer.input_factor == nullptr ? std::nullopt : input;
+}
+
+void LearnedScales::find_rows(size_t index, const std::vector<float>& scales) {
+  std::vector<float>& found = layers_[index].found;
+  for (size_t r = 0; r < found.size(); ++r) {
+    if (found[r] == 0.0f) found[r] = scales[r];
+  }
 }
 
 // Without gradients nothing but the count changes.

@@ -1,6 +1,7 @@
 // LearnedScales: scales of int8 grids that are trained with the weights.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ class LearnedScales {
 
   /// What was found for a layer, by its place; training begins there.
   void begin(size_t layer, const std::vector<float>& scales, const std::optional<Int8Grid>& input);
+  /// Scales that have been found for rows that were zeros until then; others stay.
+  void find_rows(size_t layer, const std::vector<float>& scales);
   /// The run has done so many steps, by which learning rates go.
   void set_steps(int64_t steps);
 
@@ -70,5 +73,8 @@ class LearnedScales {
   std::vector<Layer> layers_;
   std::unique_ptr<Optimizer> optimizer_;
 };
+
+/// Where the elements of a weight's rows begin, ascending by flat index.
+std::vector<int64_t> row_begins(const Parameter& weight);
 
 }  // namespace lacuna

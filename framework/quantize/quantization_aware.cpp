@@ -36,6 +36,21 @@ void put_on_grid(Parameter& weight, const std::vector<float>& scales) {
   weight.assign_elements(elements);
 }
 
+// Whether a row without a scale has a value.
+bool has_new_rows(const Parameter& weight, const std::vector<float>& scales) {
+  if (std::ranges::find(scales, 0.0f) == scales.end()) return false;
+  const std::vector<int64_t> begins = row_begins(weight);
+  const Tensor elements = weight.compacted(weight.values());
+  const std::span<const float> values = elements.storage();
+  for (size_t r = 0; r < scales.size(); ++r) {
+    if (scales[r] != 0.0f) continue;
+    const auto row = values.subspan(static_cast<size_t>(begins[r]),
+                                    static_cast<size_t>(begins[r + 1] - begins[r]));
+    if (std::ranges::any_of(row, [](float value) { return value != 0.0f; })) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct QuantizationAware::Shared {
@@ -113,6 +128,26 @@ void QuantizationAware::step() {
   if (!learns() || !is_active()) return;
   shared_->learned->step();
   take_learned();
+}
+
+void QuantizationAware::follow_masks(std::span<const MaskUpdate> updates) {
+  if (!is_active()) return;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    const bool is_changed = std::ranges::any_of(updates, [&](const MaskUpdate& update) {
+      return update.parameter == layer.weight->name() && update.dropped + update.grown > 0;
+    });
+    if (!is_changed && !has_new_rows(*layer.weight, layer.scales)) continue;
+    const std::vector<float> found = grid_scales(layer.weight->to_dense(), options_.clip);
+    if (learns()) {
+      shared_->learned->find_rows(i, found);
+      layer.scales = shared_->learned->scales(i);
+      continue;
+    }
+    for (size_t r = 0; r < found.size(); ++r) {
+      if (is_changed || layer.scales[r] == 0.0f) layer.scales[r] = found[r];
+    }
+  }
 }
 
 // Learned scales as they are now.

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "lacuna/framework/quantize/int8_candidates.hpp"
 #include "lacuna/framework/quantize/learned_scales.hpp"
 #include "lacuna/framework/quantize/quantize_model.hpp"
+#include "lacuna/sparsity/weights/plan.h"
 
 namespace lacuna {
 
@@ -21,8 +23,8 @@ namespace lacuna {
 /// inputs on their layer's grid (fake_quantize.hpp); gradients belong to the float32 weights, which
 /// the optimizer changes and which keep their masks. Grids are found when it begins, by the weights
 /// and by calibration as `lacuna quantize` finds them, again when an epoch (freeze_after) has
-/// passed, and then stay. Where scales are learned, they begin as they are found, and change at
-/// every step (learned_scales.hpp).
+/// passed, and then stay, but for those of weights whose masks change. Where scales are learned,
+/// they begin as they are found, and change at every step (learned_scales.hpp).
 ///
 /// *Lifetime:* the model must outlive it, and runs with input transforms of its from then on.
 class QuantizationAware {
@@ -41,6 +43,10 @@ class QuantizationAware {
   bool is_active() const;
   /// After the passes of a step, before its gradients change the weights: learned scales change.
   void step();
+  /// After a step of the optimizer: finds again the scales of weights whose masks have changed, and
+  /// of rows that were zeros until then. Learned scales stay, but for these rows. *Cost:* of such
+  /// weights, that of their grids.
+  void follow_masks(std::span<const MaskUpdate> updates);
 
   StateDict state_dict() const;
   /// *Errors:* CheckpointError when the state is of other weights.

@@ -128,9 +128,9 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
     }
   } else if (section.has("calibration")) {
     section.get("calibration")
-        .error(
-            "nearest with dynamic activations learns nothing from examples; leave `calibration` "
-            "out");
+        .error(fmt::format("{} with dynamic activations learns nothing from examples; leave "
+                           "`calibration` out",
+                           to_string(options.algorithm)));
   }
   section.require_all_read();
   return options;

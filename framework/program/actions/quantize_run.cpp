@@ -69,6 +69,34 @@ void require_new_folder(const std::string& path) {
   RunFolder::require_unused(path);
 }
 
+// A run's section states all values, also those that mean nothing with another choice of --set.
+void leave_out_values_of_others(Config section, const std::vector<std::string>& overrides) {
+  const auto sets = [&](const std::string& key) {
+    return std::ranges::any_of(overrides, [&](const std::string& assignment) {
+      return assignment.starts_with("quantize." + key + "=");
+    });
+  };
+  const auto chosen = [&](const std::string& key) {
+    std::string value = section.peek(key).is_null() ? "" : section.peek(key).text();
+    for (const std::string& assignment : overrides) {
+      const std::string begin = "quantize." + key + "=";
+      if (assignment.starts_with(begin)) value = assignment.substr(begin.size());
+    }
+    return value;
+  };
+  Config activations = section.get("activations");
+  if (activations.is_map() && (sets("activations.when") || sets("activations.observer"))) {
+    if (sets("activations.when")) activations.erase("observer");
+    activations.erase("percentile");
+  }
+  if (sets("algorithm")) {
+    for (const char* key : {"start_epoch", "freeze_after", "scales"}) section.erase(key);
+  }
+  if (chosen("activations.when") == "dynamic" && chosen("algorithm") != "gptq") {
+    section.erase("calibration");
+  }
+}
+
 // The section: of the file, of the run, or only of --set. Everything else is the run's.
 void take_section(const QuantizeRequest& request, Config& config) {
   Config given = Config::map();
@@ -87,6 +115,9 @@ void take_section(const QuantizeRequest& request, Config& config) {
   }
   if (!given.has("quantize")) {
     given.set("quantize", config.has("quantize") ? config.get("quantize").clone() : Config::map());
+    if (given.at("quantize").is_map()) {
+      leave_out_values_of_others(given.get("quantize"), request.overrides);
+    }
   }
   for (const std::string& assignment : request.overrides) {
     if (!assignment.starts_with("quantize.") && !assignment.starts_with("quantize=")) {

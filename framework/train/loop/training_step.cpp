@@ -222,6 +222,10 @@ TrainingSums run_batches(Experiment& experiment) {
 void step_optimizers(Experiment& experiment) {
   if (experiment.quantization != nullptr) experiment.quantization->step();
   experiment.optimizer->step();
+  if (experiment.quantization == nullptr) return;
+  const bool is_sparse = experiment.sparsity != nullptr;
+  experiment.quantization->follow_masks(is_sparse ? experiment.sparsity->last_update()
+                                                  : std::vector<MaskUpdate>());
 }
 
 TrainingSums run_traced_batches(Experiment& experiment) {

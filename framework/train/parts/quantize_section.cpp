@@ -13,6 +13,7 @@
 #include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/train/calibration_data.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
+#include "lacuna/sparsity/straight_through.h"
 
 namespace lacuna {
 
@@ -59,6 +60,12 @@ std::shared_ptr<QuantizationAware> trained_on_grids(ExperimentBuild& b,
                                              scale_optimizer(b.e.config.at("optimizer")));
 }
 
+bool keeps_masters(SparsityAlgorithm& algorithm) {
+  if (dynamic_cast<StraightThrough*>(&algorithm) != nullptr) return true;
+  return std::ranges::any_of(algorithm.parts(),
+                             [](SparsityAlgorithm* part) { return keeps_masters(*part); });
+}
+
 }  // namespace
 
 void check_quantize_section(ExperimentBuild& b) {
@@ -71,6 +78,12 @@ void check_quantize_section(ExperimentBuild& b) {
         .error(fmt::format(
             "{} examples are requested, but the training data has {}; give at most that many",
             examples, there));
+  }
+  if (options.scales == QuantizeOptions::Scales::Learned && b.e.sparsity != nullptr &&
+      keeps_masters(*b.e.sparsity)) {
+    section.get("scales").error(
+        "scales of weights are learned from the gradients of their nonzeros, which ste and "
+        "semi_sparse do not have: their gradients are those of the dense weights; use `observed`");
   }
   const std::vector<Int8Candidate> candidates =
       at_position(section, [&] { return int8_candidates(*b.e.model, options); });

@@ -95,6 +95,9 @@ TEST_F(LearnedScalesRuns, RefuseKeysWithoutAMeaning) {
   const Ended other = train({"--set", "quantize={algorithm: gptq, scales: learned}"});
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, HasSubstr("unknown key 'scales'"));
+  const Ended through = learn("run", {"--set", "sparsity={algorithm: ste, sparsity: 0.5}"});
+  EXPECT_EQ(through.code, 2);
+  EXPECT_THAT(through.err, HasSubstr("which ste and semi_sparse do not have"));
   const Ended name = learn("run", {"--set", "quantize.scales=lsq"});
   EXPECT_EQ(name.code, 2);
   EXPECT_THAT(name.err, HasSubstr("expected observed or learned"));

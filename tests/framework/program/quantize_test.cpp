@@ -152,6 +152,23 @@ TEST_F(Quantize, TakesAFileAndTheRunsOwnSection) {
   EXPECT_EQ(all.at("layers").items().size(), 3u);
 }
 
+// What the run states for one choice does not stand in the way of another one.
+TEST_F(Quantize, ChangesChoicesOfTheRunsOwnSection) {
+  ASSERT_EQ(train({"--set", "quantize={algorithm: nearest, calibration: 64}"}).code, 0);
+  const std::vector<std::vector<std::string>> choices = {
+      {"activations.when=dynamic"},
+      {"activations.observer=min_max"},
+      {"algorithm=gptq", "activations.when=dynamic"}};
+  for (size_t i = 0; i < choices.size(); ++i) {
+    std::vector<std::string> more;
+    for (const std::string& choice : choices[i]) {
+      more.insert(more.end(), {"--set", "quantize." + choice});
+    }
+    const Ended ended = quantize("other" + std::to_string(i), more);
+    EXPECT_EQ(ended.code, 0) << choices[i][0] << ": " << ended.err;
+  }
+}
+
 TEST_F(Quantize, IsNotTrainedOn) {
   ASSERT_EQ(train().code, 0);
   ASSERT_EQ(quantize("int8").code, 0);

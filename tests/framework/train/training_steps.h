@@ -15,7 +15,7 @@ inline std::vector<double> take_steps(Experiment& e, int64_t steps) {
   std::vector<double> losses;
   for (int64_t step = 0; step < steps; ++step) {
     losses.push_back(run_batches(e).mean_loss());
-    e.optimizer->step();
+    step_optimizers(e);
     e.optimizer->zero_grad();
   }
   return losses;
