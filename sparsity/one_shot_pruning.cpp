@@ -121,12 +121,11 @@ void OneShotPruning::adopt(Module& module, std::vector<ParameterPtr> parameters,
     const bool has_inputs = p->use == WeightUse::Linear || p->use == WeightUse::Convolution;
     if (p->shape().rank() >= 2 && (has_inputs || !needs_inputs())) continue;
     throw ConfigError(fmt::format(
-        "{} does not fit '{}' of shape {}: it prunes {}; leave it out of param_filter, or give it "
-        "to {} in a list of entries",
-        type(), p->name(), p->shape().to_string(),
+        "{} does not fit '{}' of shape {}: it prunes {}; leave it out of param_filter{}", type(),
+        p->name(), p->shape().to_string(),
         needs_inputs() ? "weights of linear and convolution layers, by their inputs"
                        : "parameters of two dimensions or more",
-        p->shape().rank() >= 2 ? "magnitude" : "static"));
+        p->shape().rank() >= 2 ? ", or give it to magnitude in a list of entries" : ""));
   }
   take_charge(std::move(parameters));
   module_ = &module;

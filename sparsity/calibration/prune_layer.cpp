@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -44,6 +45,21 @@ std::vector<int64_t> share_out(int64_t keep, int64_t unit, std::vector<int64_t> 
   return shares;
 }
 
+// The positions of each group among the largest |w| of the whole weight.
+std::vector<int64_t> shares_by_magnitude(const Tensor& weight, const MaskSelector& selector,
+                                         int64_t keep, const MaskSet& present, int64_t groups) {
+  std::vector<float> magnitudes;
+  const std::span<const float> values = weight.storage();
+  present.bits().for_each(
+      [&](int64_t at) { magnitudes.push_back(std::abs(values[static_cast<size_t>(at)])); });
+  std::vector<int64_t> shares(static_cast<size_t>(groups), 0);
+  const int64_t size = weight.numel() / groups;
+  selector.keep(present, magnitudes, keep).bits().for_each([&](int64_t at) {
+    ++shares[static_cast<size_t>(at / size)];
+  });
+  return shares;
+}
+
 PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
                           const std::vector<InputGram>& grams, const MaskSelector& selector,
                           int64_t keep, const MaskSet& present, const OneShotOptions& options) {
@@ -63,7 +79,13 @@ PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
     masks.push_back(mask_of_group(present, shape, g));
     counts.push_back(masks.back().count());
   }
-  const std::vector<int64_t> shares = share_out(keep, selector.pattern().unit_size(), counts);
+  // `magnitude` compares all weights of a layer; the others compare errors of outputs, which differ
+  // between groups in scale.
+  const bool compares_all = options.method == OneShotMethod::Magnitude &&
+                            options.granularity == OneShotGranularity::Layer;
+  const std::vector<int64_t> shares =
+      compares_all ? shares_by_magnitude(weight, selector, keep, present, groups)
+                   : share_out(keep, selector.pattern().unit_size(), counts);
   PrunedWeight all{.weight = Tensor::zeros(weight.shape()), .mask = MaskSet(weight.shape())};
   BitMask kept = BitMask::zeros(weight.numel());
   OutputError error;

@@ -1,4 +1,4 @@
-// prune_layer: what is told of a convolution in groups is of all of them together.
+// prune_layer: what is kept and told of a convolution in groups is of all of them together.
 #include "lacuna/sparsity/calibration/prune_layer.hpp"
 
 #include <gmock/gmock.h>
@@ -15,11 +15,29 @@ using testing::HasSubstr;
 TEST(PruneLayer, ErrorOfGroupsIsThatOfAllOutputs) {
   const Tensor weight = Tensor::from({2, 2, 1, 1}, std::vector<float>{1, -1, 1, 1});
   const InputGram equal_inputs = InputGram::of_matrix(2, std::vector<double>{1, 1, 1, 1}, 10);
-  const PrunedWeight pruned = prune_layer(
-      "conv1", weight, {equal_inputs, equal_inputs}, MaskSelector({}, {}, weight.shape()), 2,
-      MaskSet::all(weight.shape()), OneShotOptions::defaults(OneShotMethod::Magnitude));
+  OneShotOptions options = OneShotOptions::defaults(OneShotMethod::Magnitude);
+  options.granularity = OneShotGranularity::Row;
+  const PrunedWeight pruned =
+      prune_layer("conv1", weight, {equal_inputs, equal_inputs},
+                  MaskSelector({}, {}, weight.shape()), 2, MaskSet::all(weight.shape()), options);
   EXPECT_EQ(pruned.weight.to_vector(), (std::vector<float>{1, 0, 1, 0}));
   EXPECT_DOUBLE_EQ(pruned.relative_error, (1.0 + 1.0) / (0.0 + 4.0));
+}
+
+// As without examples, where there is one Gram matrix for all.
+TEST(PruneLayer, MagnitudeComparesTheWeightsOfAllGroups) {
+  const Tensor weight = Tensor::from({4, 2, 1, 1}, std::vector<float>{1, 9, 3, -4, 8, 2, -7, 6});
+  const InputGram inputs = InputGram::of_matrix(2, std::vector<double>{2, 1, 1, 2}, 10);
+  for (const int64_t keep : {1, 3, 4, 6}) {
+    const auto kept = [&](const std::vector<InputGram>& grams) {
+      return prune_layer("conv1", weight, grams, MaskSelector({}, {}, weight.shape()), keep,
+                         MaskSet::all(weight.shape()),
+                         OneShotOptions::defaults(OneShotMethod::Magnitude))
+          .weight.to_vector();
+    };
+    EXPECT_EQ(kept({inputs, inputs}), kept({inputs})) << keep;
+    EXPECT_EQ(kept({inputs, inputs, inputs, inputs}), kept({inputs})) << keep;
+  }
 }
 
 // Each group has its own: dead inputs of one say nothing of another.
