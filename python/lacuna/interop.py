@@ -79,7 +79,7 @@ def import_(
 def from_torch(state_dict: Mapping[str, Any]) -> dict[str, numpy.ndarray[Any, Any]]:
     """Converts a PyTorch state_dict to arrays under the same names.
 
-    Tensors on the CPU are shared, not copied, but for bfloat16, which becomes float32. The prefix
+    Tensors on the CPU are shared, not copied; bfloat16 becomes float32. The prefix
     "module." of DataParallel and the counters `num_batches_tracked` are left out.
     """
     import numpy

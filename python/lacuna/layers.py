@@ -251,7 +251,7 @@ def Embedding(
 ) -> Layer:
     """One vector per token. Ids [batch, length] -> [batch, length, embedding_dim].
 
-    With sparse=True, a step updates only the rows of the batch's tokens, and costs only their work.
+    With sparse=True, a step updates only the rows of the batch's tokens, at their cost alone.
     """
     return Layer(
         "token_embedding",

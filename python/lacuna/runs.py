@@ -54,7 +54,7 @@ def set_values(values: Changes) -> list[str]:
 
 
 class Run:
-    """A run. Its folder contains everything that is known of it.
+    """A run. Its folder contains all of its data.
 
     `Run(folder)` opens an existing run; `train`, `prune`, `shrink`, `quantize` and `import_` return
     one. Functions that accept a run also accept the name of its folder. `report` is the dict of
@@ -77,7 +77,10 @@ class Run:
         """"finished", "stopped early", "stopped" (can be resumed), or "unfinished"."""
         if self._state is not None:
             return self._state
-        return "unfinished" if self.summary is None else "finished"
+        summary = self.summary
+        if summary is None:
+            return "unfinished"
+        return "stopped early" if summary.get("stopped_early") else "finished"
 
     @property
     def config(self) -> dict[str, Any]:
@@ -317,7 +320,7 @@ def quantize(
 
     `config` gives a section `quantize`; without it, the run's own section or the defaults apply.
     `run.report` has the layers, and the results in float32 and in int8. `evaluate` and `load` run
-    the model in int8. Only a run with `algorithm: qat` can be resumed. data: the data that was passed to `train`, if
+    the model in int8. The new run cannot be resumed. data: the data that was passed to `train`, if
     any. Raises the errors of `train`.
     """
     with given_to(data):

@@ -133,6 +133,13 @@ def test_an_exception_in_a_callback_ends_the_run_as_it_is(tmp_path):
     assert lc.Run(tmp_path / "run").resume().state == "finished"
 
 
+def test_a_run_that_stopped_early_says_so_when_it_is_opened_again(tmp_path):
+    train = {**TINY["train"], "steps": 200, "early_stopping": {"patience": 2}}
+    config = {**TINY, "optimizer": {"type": "sgd", "lr": 1e-9}, "train": train}
+    run = lc.train(config, run_dir=tmp_path / "run")
+    assert run.state == lc.Run(tmp_path / "run").state == "stopped early"
+
+
 def test_metrics_are_columns(tiny):
     metrics = tiny.metrics
     assert metrics["train"]["step"].tolist() == [3, 6, 9, 12]

@@ -100,7 +100,7 @@ Config kinds_to_config(const Profile& profile, const SecondsByKind& seconds) {
 std::vector<std::string> profile_table(const Profile& profile, size_t layers) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
-      "profile   {} steps in {:.3g} s, {:.4g} ms each with all that is around them; {} thread{}",
+      "profile   {} steps in {:.3g} s, {:.4g} ms each including overhead; {} thread{}",
       grouped(profile.steps), profile.seconds, milliseconds_per_step(profile, profile.seconds),
       num_threads(), num_threads() == 1 ? "" : "s"));
   const std::vector<const Profile::Layer*> shown = shown_layers(profile, layers);

@@ -108,7 +108,7 @@ class UpdateSchedule(Dict[str, Any]):
 
 
 class FreqSchedule(UpdateSchedule):
-    """Updates every freq steps, from step start on, until before step stop."""
+    """Updates every freq steps, for start <= step < stop."""
 
     def __init__(self, freq: int = 1, start: int = 0, stop: Optional[int] = None) -> None:
         super().__init__(freq=freq, start=start)
