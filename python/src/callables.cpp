@@ -1,11 +1,17 @@
 // Schedules that are Python functions. Within a configuration each is a map {type: python_function,
-// number: N}; the functions are kept by their numbers for as long as the process lives.
+// number: N, process: P}; the functions are kept by their numbers for as long as the process lives.
 #include "callables.hpp"
 
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <compare>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/config/schedule.h"
 
@@ -16,9 +22,42 @@ constexpr const char* kType = "python_function";
 
 using Function = std::function<double(int64_t step, int64_t updates)>;
 
-std::map<int64_t, Function>& functions() {
-  static auto* all = new std::map<int64_t, Function>;
+// A function's number, and the process that gave it.
+struct FunctionKey {
+  std::string process;
+  int64_t number = 0;
+  auto operator<=>(const FunctionKey&) const = default;
+};
+
+std::map<FunctionKey, Function>& functions() {
+  static auto* all = new std::map<FunctionKey, Function>;
   return *all;
+}
+
+// A name that no other process has: a forked one has another number.
+std::string process_name() {
+  static const auto drawn = std::random_device()();
+  return fmt::format("p{:08x}-{}", drawn, getpid());
+}
+
+bool is_entry(const Config& value) {
+  return value.is_map() && value.peek("type").is_scalar() && value.peek("type").text() == kType &&
+         value.peek("number").is_number();
+}
+
+FunctionKey key_of(const Config& entry) {
+  const Config process = entry.peek("process");  // runs of earlier versions have none
+  return {.process = process.is_scalar() ? process.text() : "",
+          .number = entry.peek("number").as<int64_t>()};
+}
+
+// The functions of a configuration by their paths.
+void find_entries(const Config& config, const std::string& path,
+                  std::vector<std::pair<std::string, Config>>& entries) {
+  if (is_entry(config)) return entries.push_back({path, config});
+  for (const auto& [key, value] : config.children()) {
+    find_entries(value, path.empty() ? key : path + "." + key, entries);
+  }
 }
 
 // Whether a function takes the number of updates, too.
@@ -52,17 +91,25 @@ py::object number_functions(const py::handle& value, int depth = 0) {
     return numbered;
   }
   if (!is_function(value)) return py::reinterpret_borrow<py::object>(value);
-  const auto number = static_cast<int64_t>(functions().size());
-  functions()[number] = as_function(py::reinterpret_borrow<py::object>(value));
+  const FunctionKey key{process_name(), static_cast<int64_t>(functions().size())};
+  functions()[key] = as_function(py::reinterpret_borrow<py::object>(value));
   py::dict entry;
   entry["type"] = kType;
-  entry["number"] = number;
+  entry["number"] = key.number;
+  entry["process"] = key.process;
   return entry;
 }
 
 Schedule make_schedule(const Config& config) {
-  const auto found = functions().find(config.required<int64_t>("number"));
-  if (found == functions().end()) config.at("number").error("no such function in this process");
+  const FunctionKey key{
+      config.get("process").is_null() ? "" : config.required<std::string>("process"),
+      config.required<int64_t>("number")};
+  const auto found = functions().find(key);
+  if (found == functions().end()) {
+    config.error(
+        "this schedule is a function of another process: pass the configuration again, or name the "
+        "function by lacuna.register before the run begins");
+  }
   const Function function = found->second;
   return Schedule(
       [function](int64_t step, int64_t updates) {
@@ -101,6 +148,21 @@ bool is_function(const py::handle& value) {
 
 Config to_config_with_callables(const py::handle& value) {
   return to_config(number_functions(value));
+}
+
+void take_functions_for(const Config& run, Config& given) {
+  std::vector<std::pair<std::string, Config>> entries;
+  find_entries(given, "", entries);
+  for (const auto& [path, entry] : entries) {
+    const Config before = run.peek(path);
+    if (!is_entry(before)) continue;
+    const FunctionKey key = key_of(before);
+    const auto found = functions().find(key_of(entry));  // not there if it is the run's own entry
+    if (key.process != process_name() && found != functions().end()) {
+      functions()[key] = Function(found->second);
+    }
+    given.set_path(path, before.clone());
+  }
 }
 
 void bind_callables(py::module_& module) {

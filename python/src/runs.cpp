@@ -1,5 +1,6 @@
 // Runs: trained, planned, evaluated, pruned, shrunk, compared, swept, exported and imported.
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -116,6 +117,16 @@ class StepCallback {
   py::object function_, metrics_;
 };
 
+// A folder that is not a run is reported where the run is opened.
+void take_functions_of_run(TrainRequest& request) {
+  Config& given = request.config.tree;
+  const Config named = given.is_map() ? given.peek("run_dir") : Config();
+  const std::string folder =
+      request.run_dir.value_or(named.is_scalar() ? named.text() : std::string());
+  if (!given.is_map() || !std::filesystem::exists(folder + "/config.yaml")) return;
+  take_functions_for(read_run_config(folder), given);
+}
+
 py::tuple train(const py::object& config, const Texts& overrides,
                 std::optional<std::string> run_dir, bool resume, bool change,
                 const py::object& on_step) {
@@ -123,6 +134,7 @@ py::tuple train(const py::object& config, const Texts& overrides,
                        .run_dir = std::move(run_dir),
                        .resume = resume,
                        .change = change};
+  if (resume) take_functions_of_run(request);
   request.on_begin = [] {
     const py::gil_scoped_acquire gil;
     raise_pending_signals();

@@ -73,9 +73,17 @@ std::string joined(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
 
+// A layer that is written as its type alone, as the map that it stands for next to `other`.
+Config written_out(const Config& value, const Config& other) {
+  const bool is_type = is_path(value) && other.is_map() && !other.peek("type").is_null();
+  return is_type ? Config::map({{"type", value}}) : value;
+}
+
 // Where `given` has another value than the run's (which also contains defaults).
-void compare(const Config& run, const Config& given, const std::string& path,
+void compare(const Config& short_run, const Config& short_given, const std::string& path,
              std::vector<KeyDifference>& differences) {
+  const Config run = written_out(short_run, short_given);
+  const Config given = written_out(short_given, short_run);
   if (run == given) return;
   // The run contains computed weights as a list (train/class_balance.hpp).
   if (run.is_list() && given.is_scalar() && given.text() == "balanced") return;

@@ -108,6 +108,25 @@ TEST(ResumeOverrides, LeaveUnknownKeysUnread) {
                              "unknown key 'evry'; did you mean 'every'?");
 }
 
+// A run's layers are maps, with their defaults; a configuration may name their types alone.
+TEST(SameModel, TakesATypeForTheLayerThatItNames) {
+  Config config = run();
+  config.set("model", parse_yaml("[flatten, {type: linear, bias: true}, {type: residual, layers: "
+                                 "[relu, {type: linear, bias: true}]}]",
+                                 "model.yaml"));
+  require_same_model(config, given("model: [flatten, linear, {type: residual, layers: [relu, "
+                                   "linear]}]\n"));
+  require_same_model(config, given("model: [{type: flatten}, linear, {type: residual, layers: "
+                                   "[{type: relu}, linear]}]\n"));
+  expect_throws<ConfigError>(
+      [&] {
+        require_same_model(config, given("model: [flatten, relu, {type: residual, layers: [relu, "
+                                         "conv2d]}]\n"));
+      },
+      "model.1.type: the run has linear, the configuration given relu; model.2.layers.1.type: the "
+      "run has linear, the configuration given conv2d");
+}
+
 TEST(SameModel, ShowsEachDifference) {
   require_same_model(run(), Config());
   require_same_model(run(), given("model: [flatten, {type: linear, out_features: 4}]\n"));

@@ -1,0 +1,70 @@
+"""Schedules that are functions, and runs that another process resumes."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lacuna as lc
+
+SCRIPT = """
+import sys
+import numpy as np
+import lacuna as lc
+
+X = np.random.default_rng(0).random((40, 4), dtype=np.float32)
+DATA = X, np.arange(40) % 2
+
+def config(rate):
+    return {
+        "model": ["flatten", {"type": "linear", "out_features": 4}, "relu", "linear"],
+        "optimizer": {"type": "sgd", "lr": rate},
+        "data": {"validation": 0.2},
+        "train": {"steps": 6, "batch_size": 16, "threads": 1, "checkpoint": {"every": 3}},
+    }
+
+def falling(step):
+    return 0.1 * 0.5**step
+
+def weights(run):
+    return {p.name: p.to_numpy() for p in lc.load(run, last=True).parameters()}
+"""
+exec(SCRIPT)
+
+
+def assert_same(run, other):
+    mine, others = weights(run), weights(other)
+    for name, values in mine.items():
+        np.testing.assert_array_equal(values, others[name], err_msg=name)
+
+
+def begin(folder):
+    """A run of another process, which has ended in the middle."""
+    call = f"config(falling), run_dir={str(folder)!r}, data=DATA, on_step=lambda s, *_: s < 3"
+    subprocess.run([sys.executable, "-c", f"{SCRIPT}\nlc.train({call})"], check=True, timeout=100)
+
+
+def test_a_run_of_this_process_goes_on_with_its_function(tmp_path):
+    whole = lc.train(config(falling), run_dir=tmp_path / "whole", data=DATA)
+    keys = {"run_dir": tmp_path / "run", "data": DATA}
+    run = lc.train(config(falling), on_step=lambda s, *_: s < 3, **keys)
+    lc.train(config(lambda step: 5.0), run_dir=tmp_path / "other", data=DATA)
+    assert_same(run.resume(data=DATA), whole)
+
+
+def test_a_function_of_another_process_is_refused(tmp_path):
+    begin(tmp_path / "run")
+    lc.SGD(lc.Model([lc.Linear(4, 2)]).parameters(), lr=lambda step: 5.0)  # has that number, too
+    with pytest.raises(lc.ConfigError, match="optimizer.lr: .* function of another process: pass"):
+        lc.train(run_dir=tmp_path / "run", resume=True, data=DATA)
+    assert lc.evaluate(tmp_path / "run", data=DATA)["validation"]["examples"] == 8
+
+
+def test_a_function_that_is_passed_again_takes_its_place(tmp_path):
+    lc.SGD(lc.Model([lc.Linear(4, 2)]).parameters(), lr=lambda step: 5.0)
+    begin(tmp_path / "run")
+    # Also in the form that began the run: layers are written by their types alone.
+    run = lc.train(config(falling), run_dir=tmp_path / "run", resume=True, data=DATA)
+    assert run.state == "finished"
+    assert_same(run, lc.train(config(falling), run_dir=tmp_path / "whole", data=DATA))
