@@ -62,13 +62,14 @@ struct QuantizationAware::Shared {
 
 QuantizationAware::QuantizationAware(Module& model, const std::vector<Int8Candidate>& candidates,
                                      const QuantizeOptions& options, CalibrationRun run,
-                                     int64_t begin_step, int64_t freeze_step,
+                                     int64_t begin_step, int64_t freeze_step, int64_t epoch_steps,
                                      const LearnedScales::MakeOptimizer& make)
     : model_(model),
       options_(options),
       run_(std::move(run)),
       begin_step_(begin_step),
       freeze_step_(freeze_step),
+      epoch_steps_(std::max<int64_t>(epoch_steps, 1)),
       shared_(std::make_shared<Shared>()) {
   shared_->has_static_grids = options.when == QuantizeOptions::When::Static;
   for (const Int8Candidate& candidate : candidates) {
@@ -99,7 +100,8 @@ bool QuantizationAware::learns() const { return shared_->learned != nullptr; }
 
 void QuantizationAware::begin_step(int64_t steps_before) {
   if (steps_before < begin_step_ || is_frozen_) return;
-  const bool freezes = steps_before >= freeze_step_ && !learns();
+  const int64_t since = steps_before - freeze_step_;
+  const bool freezes = since >= 0 && since % epoch_steps_ == 0 && !learns();
   if (is_active() && !freezes) return;
   find_grids();
   if (learns()) shared_->learned->set_steps(steps_before);
@@ -147,6 +149,7 @@ void QuantizationAware::follow_masks(std::span<const MaskUpdate> updates) {
     for (size_t r = 0; r < found.size(); ++r) {
       if (is_changed || layer.scales[r] == 0.0f) layer.scales[r] = found[r];
     }
+    if (is_changed) is_frozen_ = false;
   }
 }
 

@@ -23,22 +23,25 @@ namespace lacuna {
 /// inputs on their layer's grid (fake_quantize.hpp); gradients belong to the float32 weights, which
 /// the optimizer changes and which keep their masks. Grids are found when it begins, by the weights
 /// and by calibration as `lacuna quantize` finds them, again when an epoch (freeze_after) has
-/// passed, and then stay, but for those of weights whose masks change. Where scales are learned,
-/// they begin as they are found, and change at every step (learned_scales.hpp).
+/// passed, and then stay. Where masks change, those of their weights are found at once, and all at
+/// the next epoch. Where scales are learned, they begin as they are found, and change at every step
+/// (learned_scales.hpp).
 ///
 /// *Lifetime:* the model must outlive it, and runs with input transforms of its from then on.
 class QuantizationAware {
  public:
   /// Takes charge of the candidates without a reason against it. `run`: null where activations have
-  /// grids of their own. Steps are optimizer steps. `make`: the optimizer of learned scales.
-  /// *Requires* that the model is not quantized.
+  /// grids of their own. Steps are optimizer steps, `epoch_steps` those of an epoch. `make`: the
+  /// optimizer of learned scales. *Requires* that the model is not quantized.
   QuantizationAware(Module& model, const std::vector<Int8Candidate>& candidates,
                     const QuantizeOptions& options, CalibrationRun run, int64_t begin_step,
-                    int64_t freeze_step, const LearnedScales::MakeOptimizer& make = {});
+                    int64_t freeze_step, int64_t epoch_steps,
+                    const LearnedScales::MakeOptimizer& make = {});
   ~QuantizationAware();
 
   /// Before the first pass of a step that so many came before: finds grids where they are due.
-  /// *Errors:* those of activation_ranges. *Cost:* nothing, but for two of all steps.
+  /// *Errors:* those of activation_ranges. *Cost:* nothing, but for two of all steps, and one after
+  /// each epoch in which masks have changed.
   void begin_step(int64_t steps_before);
   bool is_active() const;
   /// After the passes of a step, before its gradients change the weights: learned scales change.
@@ -69,7 +72,7 @@ class QuantizationAware {
   Module& model_;
   QuantizeOptions options_;
   CalibrationRun run_;
-  int64_t begin_step_, freeze_step_;
+  int64_t begin_step_, freeze_step_, epoch_steps_;
   bool is_frozen_ = false;
   std::vector<Layer> layers_;
   std::shared_ptr<Shared> shared_;

@@ -56,7 +56,7 @@ std::shared_ptr<QuantizationAware> trained_on_grids(ExperimentBuild& b,
     run = [data, wanted](Module& model) { data.run(model, wanted); };
   }
   return std::make_shared<QuantizationAware>(*b.e.model, candidates, options, std::move(run), begin,
-                                             begin + steps(options.freeze_after),
+                                             begin + steps(options.freeze_after), steps(1.0),
                                              scale_optimizer(b.e.config.at("optimizer")));
 }
 
