@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lacuna/framework/autograd/constant_value.h"
+#include "lacuna/framework/autograd/constant_value.hpp"
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 

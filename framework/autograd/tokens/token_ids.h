@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "lacuna/framework/autograd/constant_value.h"
+#include "lacuna/framework/autograd/constant_value.hpp"
 
 namespace lacuna {
 
