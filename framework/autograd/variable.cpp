@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "lacuna/framework/autograd/constant_value.hpp"
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 
@@ -84,8 +83,7 @@ const std::shared_ptr<DeferredValue>& Variable::deferred_value() const {
   static const std::shared_ptr<DeferredValue> none;
   if (!defined() || state_->deferred == nullptr) return none;
   // A fused operation would be recorded according to the current setting; a constant is not.
-  const bool is_readable = state_->is_recorded == recording ||
-                           dynamic_cast<const ConstantValue*>(state_->deferred.get()) != nullptr;
+  const bool is_readable = state_->is_recorded == recording || state_->deferred->is_constant();
   return is_readable ? state_->deferred : none;
 }
 

@@ -75,6 +75,9 @@ class DeferredValue {
   virtual ~DeferredValue() = default;
   /// The variable with its value and its graph. Called once.
   virtual Variable compute() = 0;
+  /// Whether no gradient is computed for it, so that it may be read in place of the computed value
+  /// whether operations are recorded or not.
+  virtual bool is_constant() const { return false; }
 };
 
 /// Whether operations record nodes in this thread.

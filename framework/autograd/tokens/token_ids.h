@@ -3,18 +3,19 @@
 
 #include <utility>
 
-#include "lacuna/framework/autograd/constant_value.hpp"
+#include "lacuna/framework/autograd/variable.h"
 
 namespace lacuna {
 
 /// Ids in place of a value. An embedding reads the integers directly; any other operation gets them
 /// as floats, which are exact up to 2²⁴.
-class TokenIds final : public ConstantValue {
+class TokenIds final : public DeferredValue {
  public:
   explicit TokenIds(IndexTensor values) : ids(std::move(values)) {}
 
   /// The ids as floats, a constant.
   Variable compute() override;
+  bool is_constant() const override { return true; }
 
   IndexTensor ids;
 };
