@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <system_error>
 
 #include "lacuna/framework/config/names.h"
@@ -72,7 +74,8 @@ int64_t FamilyNames::count_layers(const std::string& stem,
     const auto number =
         layer_number(std::string_view(name).substr(before.size(), dot - before.size()));
     const std::string_view rest = std::string_view(name).substr(std::min(dot + 1, name.size()));
-    const bool is_known = is_bookkeeping(name) || std::ranges::find(known, rest) != known.end();
+    const bool is_known =
+        is_bookkeeping(name, item.shape.rank()) || std::ranges::find(known, rest) != known.end();
     if (!number || !is_known) return 0;
     layers = std::max(layers, *number + 1);
   }
@@ -97,13 +100,50 @@ std::string FamilyNames::path_of(const char* name) const {
   return has_file(name) ? quoted((std::filesystem::path(folder_) / name).string()) : kFillIn;
 }
 
-bool FamilyNames::has_config_json(const std::string& type) const {
-  if (!has_file("config.json")) return false;
+// Null where there is none, or it cannot be read.
+Config FamilyNames::json(const char* name) const {
+  if (!has_file(name)) return {};
   try {
-    return load_yaml(folder_ + "/config.json").peek("model_type").text() == type;
+    return load_yaml(folder_ + "/" + name);
   } catch (const ConfigError&) {
-    return false;
+    return {};
   }
+}
+
+std::vector<std::string> FamilyNames::label_names() const {
+  const Config names = json("config.json").peek("id2label");
+  if (!names.is_map()) return {};
+  std::map<int64_t, std::string> of_labels;
+  for (const auto& [label, name] : names.children()) {
+    const std::optional<int64_t> number = layer_number(label);
+    if (!number || name.text() == "LABEL_" + label) return {};
+    of_labels[*number] = name.text();
+  }
+  std::vector<std::string> ordered;
+  for (const auto& [label, name] : of_labels) ordered.push_back(name);
+  return ordered;
+}
+
+bool FamilyNames::is_cased() const {
+  const Config lower = json("tokenizer_config.json").peek("do_lower_case");
+  if (lower.is_bool()) return !lower.as<bool>();
+  if (!has_file("vocab.txt")) return false;
+  std::ifstream words(std::filesystem::path(folder_) / "vocab.txt");
+  for (std::string word; std::getline(words, word);) {
+    const bool is_capital = !word.empty() && word[0] >= 'A' && word[0] <= 'Z';
+    if (is_capital) return true;  // others are in brackets: [CLS]
+  }
+  return false;
+}
+
+// Weights of other families may have the same names, and are computed with in other ways.
+bool FamilyNames::has_config_json(const std::string& type) const {
+  const Config found = json("config.json").peek("model_type");
+  if (!found.is_scalar() || found.text() == type) return found.is_scalar();
+  found.error(fmt::format(
+      "there is no preset for the family '{}', whose arrays have the names of '{}'; write its "
+      "layers out under `layers`, or remove config.json if it is such a model",
+      found.text(), type));
 }
 
 std::string FamilyNames::section(const std::string& type, const std::string& keys,

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/interop/found_model.hpp"
 #include "lacuna/framework/train/weights/stored_values.hpp"
@@ -46,6 +47,10 @@ class FamilyNames {
   bool has_file(const char* name) const;
   /// Its path as YAML, or FILL_IN.
   std::string path_of(const char* name) const;
+  /// Names of the classes in a config.json next to the weights, where they have some, in order.
+  std::vector<std::string> label_names() const;
+  /// Whether the vocabulary next to the weights is of words with capitals.
+  bool is_cased() const;
   /// The section: `type` and `keys`, or where config.json of that family stands next to the weights
   /// `from_hf`; then `more` and what loading needs.
   std::string section(const std::string& type, const std::string& keys,
@@ -53,6 +58,7 @@ class FamilyNames {
 
  private:
   std::optional<Shape> shape_of(const std::string& name, int rank) const;
+  Config json(const char* name) const;
   bool has_config_json(const std::string& type) const;
 
   const StoredValues& stored_;

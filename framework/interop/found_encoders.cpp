@@ -18,19 +18,23 @@ std::string labels_key(const std::optional<Shape>& classifier) {
 // Sentences for a classifier, a text for a masked language model.
 std::string encoder_data(const FamilyNames& names, bool is_masked_lm, int64_t positions) {
   const std::string vocab = names.path_of("vocab.txt");
+  const char* lower_case = names.is_cased() ? "  lower_case: false\n" : "";
   const int64_t length = std::min<int64_t>(positions, 128);
   if (is_masked_lm) {
     return fmt::format(
         "  type: text\n  path: {}        # a text file\n  tokenizer: wordpiece\n  vocab: {}       "
         "# "
-        "vocab.txt of the model\n  context: {}\n  mask_fraction: 0.15\n",
-        kFillIn, vocab, length);
+        "vocab.txt of the model\n{}  context: {}\n  mask_fraction: 0.15\n",
+        kFillIn, vocab, lower_case, length);
   }
+  const std::vector<std::string> labels = names.label_names();
   return fmt::format(
       "  type: labelled_text\n  train: {}       # lines of a label, a tab and a sentence, or a CSV "
-      "file\n  tokenizer: wordpiece\n  vocab: {}       # vocab.txt of the model\n  max_length: "
+      "file\n  tokenizer: wordpiece\n  vocab: {}       # vocab.txt of the model\n{}{}  max_length: "
       "{}\n",
-      kFillIn, vocab, length);
+      kFillIn, vocab, lower_case,
+      labels.empty() ? "" : "  class_names: " + Config::from_value(labels).to_json() + "\n",
+      length);
 }
 
 constexpr std::array<std::string_view, 16> kBertLayer = {"attention.self.query.weight",

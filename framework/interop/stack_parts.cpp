@@ -110,7 +110,7 @@ std::string parent_of_layer(const std::string& name) {
 std::vector<StackPart> stack_parts(const StoredValues& stored) {
   std::map<std::string, std::map<std::string, Shape>> layers;
   for (const auto& [name, item] : stored.items()) {
-    if (is_bookkeeping(name)) continue;
+    if (is_bookkeeping(name, item.shape.rank())) continue;
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos || !item.type.empty()) refuse(name, item.shape);
     layers[name.substr(0, dot)][name.substr(dot + 1)] = item.shape;

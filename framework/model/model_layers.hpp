@@ -35,6 +35,8 @@ struct ModelContext {
   int64_t positions = 0;          ///< tokens of an example, at most
   int64_t num_classes = 0;        ///< values that the last layer is to give
   bool has_token_labels = false;  ///< for each token, and not for the example
+  /// Names of the classes, where the data may give them in another order; otherwise none.
+  std::vector<std::string> class_names = {};
 };
 
 /// An expanded model.

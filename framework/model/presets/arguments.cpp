@@ -76,12 +76,26 @@ std::vector<std::string> passed_over(const Config& keys) {
   return all;
 }
 
-// Of the labels' names there are as many as labels.
-int64_t labels_of(const Config& section) {
+// Of the labels' names there are as many as labels. The data may have them in another order, in
+// which outputs would get the names of others.
+int64_t labels_of(const Config& section, const ModelContext& context) {
   const Config names = section.get("id2label");
   if (names.is_null()) return 0;
   if (!names.is_map()) names.fail("a map of labels to their names");
   names.mark_read();
+  std::map<int64_t, std::string> of_labels;
+  for (const auto& [label, name] : names.children()) {
+    const Config number = Config::plain(label);
+    if (number.is_number()) of_labels[number.as<int64_t>()] = name.text();
+  }
+  std::vector<std::string> ordered;
+  for (const auto& [label, name] : of_labels) ordered.push_back(name);
+  if (ordered != context.class_names && std::ranges::is_permutation(ordered, context.class_names)) {
+    names.error(
+        fmt::format("the outputs are {}, in this order, and the classes of the data {}; "
+                    "set data.class_names: [{}]",
+                    join(ordered, ", "), join(context.class_names, ", "), join(ordered, ", ")));
+  }
   return static_cast<int64_t>(names.children().size());
 }
 
@@ -156,11 +170,12 @@ void Arguments::refuse_others(const Config& section) const {
 }
 
 void Arguments::read(const Config& section, const ModelContext& context) {
+  const int64_t labels = labels_of(section, context);
   for (const auto& [name, fallback] : keys_.at("arguments").entries()) {
     Config value = section.get(name);
     value.mark_read();
-    if (value.is_null() && name == "num_labels" && labels_of(section) > 0) {
-      value = Config(section.get<int64_t>(name, labels_of(section)));
+    if (value.is_null() && name == "num_labels" && labels > 0) {
+      value = Config(section.get<int64_t>(name, labels));
     } else if (value.is_null() && name == "num_labels" && context.num_classes > 0) {
       value = Config(section.get<int64_t>(name, context.num_classes));
     } else if (value.is_null() && name == "vocab_size" && context.vocabulary_size > 0) {

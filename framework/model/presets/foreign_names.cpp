@@ -49,7 +49,8 @@ std::string hugging_face_name(const std::string& name) {
   return name == "cls.predictions.decoder.bias" ? "cls.predictions.bias" : name;
 }
 
-bool is_bookkeeping(std::string_view name) {
+bool is_bookkeeping(std::string_view name, int rank) {
+  if (name.ends_with(".attn.bias") && rank == 1) return false;
   static constexpr std::array<std::string_view, 6> kEndings = {
       ".num_batches_tracked", ".attn.bias",      ".masked_bias",
       ".position_ids",        ".token_type_ids", ".rotary_emb.inv_freq"};

@@ -23,8 +23,8 @@ std::optional<std::string> foreign_name(const std::string& name,
 std::string hugging_face_name(const std::string& name);
 
 /// Whether a file may have it next to weights, of no use here: counters, and arrays that follow
-/// from the sizes.
-bool is_bookkeeping(std::string_view name);
+/// from the sizes, as GPT-2's `attn.bias` [1, 1, n, n], which is no bias.
+bool is_bookkeeping(std::string_view name, int rank);
 
 /// Whether it is the weight of a layer that GPT-2 calls Conv1D, whose files have it [in, out].
 bool is_conv1d_weight(std::string_view name);

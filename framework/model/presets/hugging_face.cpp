@@ -44,9 +44,14 @@ const Preset& family_of(const Config& config) {
 void flatten_rotary(const Preset& preset, Config& config) {
   const Config rotary = config.get("rope_parameters");
   if (!rotary.is_map() || !is_key(preset, "rope_theta")) return;
-  const Config type = rotary.get("rope_type");
-  if (!type.is_null() && type.text() != "default") {
-    type.error("only rotary positions of the default type are supported");
+  for (const auto& [key, value] : rotary.entries()) {
+    if (key == "rope_theta") continue;
+    const bool is_type = key == "rope_type" || key == "type";
+    if (is_type ? value.text() == "default" : value.is_number() && value.as<double>() == 1.0) {
+      continue;
+    }
+    value.error(is_type ? "only rotary positions of the default type are supported"
+                        : "rope_parameters: only rope_theta is supported, found " + key);
   }
   if (rotary.has("rope_theta")) config.set("rope_theta", rotary.at("rope_theta").clone());
 }
@@ -101,7 +106,8 @@ void read_hugging_face(Config& section, const ModelContext& context) {
   flatten_rotary(preset, config);
   section.set("type", Config(std::string(preset.name)));
   for (const auto& [key, value] : config.entries()) {
-    const bool is_wanted = is_key(preset, key) || key == "id2label" || is_kept(preset, key);
+    const bool names_labels = key == "id2label" && is_key(preset, "num_labels");
+    const bool is_wanted = is_key(preset, key) || names_labels || is_kept(preset, key);
     if (!is_wanted || value.is_null() || section.has(key)) continue;
     const SourcePosition position = value.position();
     section.set(key, value.clone());

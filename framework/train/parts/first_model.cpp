@@ -110,10 +110,12 @@ ModelContext model_context(const ExperimentBuild& b) {
   const int64_t positions = b.is_fresh() && !has_own_positions && data.vocabulary_size() > 0
                                 ? data.example_shape()[0]
                                 : 0;
+  const bool may_order = b.is_fresh() && e.config.peek("data.type").text() == "labelled_text";
   return {.vocabulary_size = data.vocabulary_size(),
           .positions = positions,
           .num_classes = e.loss.outputs(),
-          .has_token_labels = e.loss.has_token_labels()};
+          .has_token_labels = e.loss.has_token_labels(),
+          .class_names = may_order ? data.class_names() : std::vector<std::string>()};
 }
 
 std::string apply_widen(ExperimentBuild& b) {

@@ -80,7 +80,8 @@ void WeightComparison::take(const std::string& name, const std::string& original
                                original, taken->first));
 }
 
-// Of GPT-2's weights by the first that is not square: those of a file are all stored one way.
+// Of GPT-2's weights by the first that is not square: those of a file are all stored one way. Its
+// files always have one; where all are square, names alone are no reason to transpose.
 bool WeightComparison::has_conv1d() const {
   for (const ParameterPtr& parameter : model_.parameters()) {
     const Shape& shape = parameter->shape();
@@ -92,7 +93,7 @@ bool WeightComparison::has_conv1d() const {
     if (shape[0] != shape[1] && stored == shape) return false;
     if (shape[0] != shape[1] && stored == Shape{shape[1], shape[0]}) return true;
   }
-  return true;
+  return false;
 }
 
 bool WeightComparison::is_stored_transposed(const std::string& name) const {
@@ -135,7 +136,8 @@ void WeightComparison::compare(const std::string& name, const Shape& shape, bool
 void WeightComparison::find_left_over() {
   for (const auto& [name, original] : in_file_) {
     if (std::ranges::find(in_model_, name) != in_model_.end() || is_skipped(name)) continue;
-    if (is_bookkeeping(name) || is_bookkeeping(original)) continue;
+    const int rank = stored_.items().at(original).shape.rank();
+    if (is_bookkeeping(name, rank) || is_bookkeeping(original, rank)) continue;
     const auto tied = tied_.find(name);
     if (is_foreign_ && tied != tied_.end()) {
       compare_tied(original, tied->second);

@@ -221,6 +221,27 @@ TEST(SuggestedConfig, TakesTheKeysOfAConfigJson) {
   EXPECT_EQ(config.peek("data.train").text(), "FILL_IN");
 }
 
+TEST(SuggestedConfig, TakesNamesAndCaseOfAFolder) {
+  const TemporaryFolder folder;
+  const auto model = build_from("{" + kBert + "}", kTokens);
+  write_model(folder, *model);
+  folder.write("config.json",
+               R"({"model_type": "bert", "id2label": {"0": "yes", "2": "no", "1": "so so"}})");
+  folder.write("vocab.txt", "[PAD]\nthe\nThe\n");
+  const auto data = [&] {
+    return parse_yaml(*suggest_config(folder / "m.safetensors").yaml, "s.yaml").at("data");
+  };
+  EXPECT_EQ(data().at("class_names").as<std::vector<std::string>>(),
+            (std::vector<std::string>{"yes", "so so", "no"}));
+  EXPECT_EQ(data().at("lower_case").text(), "false");
+  folder.write("tokenizer_config.json", R"({"do_lower_case": true})");
+  folder.write("config.json", R"({"model_type": "bert", "id2label": {"0": "LABEL_0"}})");
+  EXPECT_FALSE(data().has("lower_case"));
+  EXPECT_FALSE(data().has("class_names"));
+  folder.write("config.json", R"({"model_type": "xlm-roberta"})");
+  expect_throws<ConfigError>([&] { data(); }, "there is no preset for the family 'xlm-roberta'");
+}
+
 TEST(SuggestedConfig, ListsWhatItDoesNotKnow) {
   const TemporaryFolder folder;
   const auto refused = [&](const std::vector<std::pair<std::string, Tensor>>& tensors) {

@@ -45,9 +45,10 @@ TEST(ForeignName, KnowsWhatIsNoWeight) {
   for (const char* name :
        {"bn1.num_batches_tracked", "num_batches_tracked", "h.0.attn.bias", "h.0.attn.masked_bias",
         "bert.embeddings.position_ids", "model.layers.0.self_attn.rotary_emb.inv_freq"}) {
-    EXPECT_TRUE(is_bookkeeping(name)) << name;
+    EXPECT_TRUE(is_bookkeeping(name, 4)) << name;
   }
-  EXPECT_FALSE(is_bookkeeping("h.0.attn.c_attn.bias"));
+  EXPECT_FALSE(is_bookkeeping("h.0.attn.c_attn.bias", 1));
+  EXPECT_FALSE(is_bookkeeping("h.0.attn.bias", 1));  // of a layer of that name
 }
 
 TEST(ForeignName, KnowsWhatGpt2HoldsTransposed) {

@@ -102,6 +102,36 @@ TEST_F(FromHuggingFace, LlamasRotaryParametersMayStandApart) {
                 R"({"model_type": "llama", "rope_parameters": {"rope_type": "yarn"}})");
   expect_throws<ConfigError>([&] { expand_preset(read()); },
                              "only rotary positions of the default type are supported");
+  folder_.write("config.json",
+                R"({"model_type": "llama", "rope_parameters": {"type": "linear", "factor": 4.0}})");
+  expect_throws<ConfigError>([&] { expand_preset(read()); },
+                             "only rotary positions of the default type are supported");
+  folder_.write("config.json",
+                R"({"model_type": "llama", "rope_parameters": {"partial_rotary_factor": 0.5}})");
+  expect_throws<ConfigError>([&] { expand_preset(read()); }, "only rope_theta is supported");
+}
+
+// Otherwise outputs would get the names of other classes.
+TEST_F(FromHuggingFace, LabelsHaveTheOrderOfTheData) {
+  folder_.write("config.json", R"({"model_type": "bert", "vocab_size": 9, "hidden_size": 8,
+      "num_attention_heads": 2, "id2label": {"1": "neutral", "0": "yes", "2": "no"}})");
+  const auto expand = [&](const std::string& more, const std::vector<std::string>& names) {
+    const Config section = read(more);
+    expand_preset(section, {.num_classes = 3, .class_names = names});
+    section.require_all_read();
+    return section.get("num_labels").text();
+  };
+  EXPECT_EQ(expand("", {"yes", "neutral", "no"}), "3");
+  EXPECT_EQ(expand("", {"a", "b", "c"}), "3");
+  EXPECT_EQ(expand(", num_labels: 3", {}), "3");
+  expect_throws<ConfigError>(
+      [&] {
+        expand("", {"neutral", "no", "yes"});
+      },
+      "the outputs are yes, neutral, no, in this order, and the classes of "
+      "the data neutral, no, yes; set data.class_names: [yes, neutral, no]");
+  folder_.write("config.json", R"({"model_type": "gpt2", "id2label": {"0": "LABEL_0"}})");
+  EXPECT_NO_THROW(expand_preset(read()));
 }
 
 TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {

@@ -92,6 +92,26 @@ TEST_F(Gpt2File, IsNotTransposedWhereItHoldsOrdinaryLinearLayers) {
   EXPECT_THAT(values("transformer.h.0.attn.c_proj.weight"), ElementsAre(1, 2, 3, 4));
 }
 
+// Where all weights of such names are square, nothing says that they are GPT-2's; and a bias of a
+// layer `attn` is none of its buffers.
+TEST(SquareWeights, StayAsTheyAre) {
+  const TemporaryFolder folder;
+  Sequential model;
+  model.add<Linear>("block.attn.c_proj", {.in_features = 2, .out_features = 2});
+  model.add<Linear>("block.attn", {.in_features = 2, .out_features = 2, .bias = false});
+  Named file = {{"block.attn.c_proj.weight", counted({2, 2}, 1)},
+                {"block.attn.c_proj.bias", counted({2})},
+                {"block.attn.weight", counted({2, 2})}};
+  write_safetensors(folder / "m.safetensors", file);
+  load_weights(folder / "m.safetensors", model);
+  EXPECT_THAT(model.parameter("block.attn.c_proj.weight")->to_dense().to_vector(),
+              ElementsAre(1, 2, 3, 4));
+  file.emplace_back("block.attn.bias", counted({2}));
+  write_safetensors(folder / "m.safetensors", file);
+  expect_throws<CheckpointError>([&] { load_weights(folder / "m.safetensors", model); },
+                                 "'block.attn.bias' [2] is in the file only");
+}
+
 TEST_F(Gpt2File, OldEndingsOfNormsAreKnown) {
   Named file = tensors();
   file[1].first = "h.0.ln_1.gamma";
