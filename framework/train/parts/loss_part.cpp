@@ -1,9 +1,12 @@
 // The loss of an experiment, and the model that it learns from.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/train/checks/column_checks.hpp"
@@ -60,6 +63,37 @@ void check_teachers_columns(const InputFormat& teacher, const Experiment& e) {
     log_warning("the teacher reads columns by position: " + renamed);
 }
 
+// The teacher gets this run's inputs as they are, and its outputs are for these classes. Statistics
+// may be measured on other examples of the same kind.
+void check_teachers_inputs_and_classes(const InputFormat& teacher, const Experiment& e) {
+  const std::vector<std::string> names = e.data.train->class_names();
+  if (!teacher.class_names.empty() && !names.empty() && teacher.class_names != names) {
+    throw ConfigError("the teacher's classes are " + join(teacher.class_names, ", ") +
+                      ", and the data's " + join(names, ", "));
+  }
+  const Normalization &own = e.data.normalization, &its = teacher.normalization;
+  const auto at = [](const std::vector<double>& values, size_t i) {
+    return values[values.size() == 1 ? 0 : i];
+  };
+  const size_t count = std::max({own.mean.size(), own.std.size(), its.mean.size(), its.std.size()});
+  for (const auto* values : {&own.mean, &own.std, &its.mean, &its.std}) {
+    if (values->size() != 1 && values->size() != count) return;  // of other inputs
+  }
+  constexpr double kClose = 0.1;  // of a standard deviation
+  for (size_t i = 0; i < count; ++i) {
+    const double std = at(its.std, i);
+    const bool is_close = std::abs(at(own.mean, i) - at(its.mean, i)) <= kClose * std &&
+                          std::abs(at(own.std, i) - std) <= kClose * std;
+    if (is_close) continue;
+    throw ConfigError(
+        fmt::format("the teacher was trained on inputs normalized by mean {:.4g} and std {:.4g}, "
+                    "and here they are by mean {:.4g} and std {:.4g}{}; set data.normalize as the "
+                    "teacher's run has it",
+                    at(its.mean, i), std, at(own.mean, i), at(own.std, i),
+                    count > 1 ? fmt::format(" (feature or channel {})", i) : ""));
+  }
+}
+
 // The part of a teacher's state that it answers by.
 StateDict weights_of(const Checkpoint& checkpoint, const Config& config) {
   StateDict weights;
@@ -78,6 +112,7 @@ std::unique_ptr<Sequential> load_teacher(const Config& key, const Experiment& e,
   const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
   require_teachers_vocabulary(*e.data.train, format.tokenizer);
   check_teachers_columns(format, e);
+  check_teachers_inputs_and_classes(format, e);
   origins.teacher = {.step = checkpoint.step, .hash = hash_state(weights_of(checkpoint, config))};
   std::unique_ptr<Sequential> teacher;
   naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });

@@ -100,6 +100,15 @@ TEST_F(Columns, OfATeacherAreThoseOfTheData) {
           "loss.teacher: the teacher was trained on a table, and ");
 }
 
+TEST_F(Columns, OfATeacherAreOnTheScaleOfTheData) {
+  const std::vector<std::string> all = {"--set", "loss={type: distillation, teacher: run}", "--set",
+                                        "data.normalize={mean: 1000, std: 7}"};
+  const Ended other = train_here(all, "scaled");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, testing::HasSubstr("the teacher was trained on inputs normalized by"));
+  EXPECT_THAT(other.err, testing::HasSubstr("here they are by mean 1000 and std 7"));
+}
+
 // Without the layer that reads them, only the user knows whether the order matters. Other names at
 // the same places give a warning.
 TEST_F(Columns, MayBeOthersOfOtherFirstLayers) {
