@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "lacuna/framework/config/names.h"
+#include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/first_batch.hpp"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {
@@ -52,10 +54,12 @@ std::optional<std::string> path_of_split(const Config& data, const std::string& 
 }
 
 void require_no_image_keys(const Config& data, const Dataset& train) {
-  if (train.vocabulary_size() == 0) return;
+  const bool has_tokens = train.vocabulary_size() > 0;
+  if (!has_tokens && !gives_tensor(train, kFeatureIds)) return;
   for (const char* key : {"normalize", "augment"}) {
     if (!data.has(key)) continue;
-    data.get(key).error("this key does not apply to inputs that are tokens; leave it out");
+    data.get(key).error(fmt::format("this key does not apply to inputs that are {}; leave it out",
+                                    has_tokens ? "tokens" : "sparse examples"));
   }
 }
 

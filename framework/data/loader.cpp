@@ -107,7 +107,8 @@ class Loader::Stream {
                        .labels = labels_});
   }
   BatchShards draw(Position position, EpochOrder& order) const {
-    const std::span<const int64_t> indices = order.batch(position.epoch, position.batch);
+    const std::span<const int64_t> indices = order.batch(position.epoch, position.batch),
+                                   places = order.places(position.epoch, position.batch);
     const AugmentStream stream{.seed = options_.seed,
                                .epoch = static_cast<uint64_t>(position.epoch)};
     const auto size = static_cast<int64_t>(indices.size());
@@ -117,35 +118,41 @@ class Loader::Stream {
     const int64_t last = draws_all ? drawn.shards : options_.last_shard;
     for (int64_t s = draws_all ? 0 : options_.first_shard; s < last; ++s) {
       const ExampleRange range = shard_examples(s, drawn.shards, size);
-      const auto part =
-          indices.subspan(static_cast<size_t>(range.first), static_cast<size_t>(range.count));
-      drawn.drawn.push_back({.index = s, .examples = range, .batch = drawn_batch(part, stream)});
+      const auto part = [&](std::span<const int64_t> all) {
+        return all.subspan(static_cast<size_t>(range.first), static_cast<size_t>(range.count));
+      };
+      drawn.drawn.push_back({.index = s,
+                             .examples = range,
+                             .batch = drawn_batch(part(indices), part(places), stream)});
     }
     return drawn;
   }
 
  private:
-  Batch drawn_batch(std::span<const int64_t> indices, AugmentStream stream) const {
-    Batch batch = changed(indices, stream);
-    if (options_.augment.mixup > 0.0) mix_with_others(batch, indices, stream);
+  // `places` are the numbers of the draws, by which they are changed at random.
+  Batch drawn_batch(std::span<const int64_t> indices, std::span<const int64_t> places,
+                    AugmentStream stream) const {
+    Batch batch = changed(indices, places, stream);
+    if (options_.augment.mixup > 0.0) mix_with_others(batch, places, stream);
     return batch;
   }
 
-  Batch changed(std::span<const int64_t> indices, AugmentStream stream) const {
+  Batch changed(std::span<const int64_t> indices, std::span<const int64_t> places,
+                AugmentStream stream) const {
     Batch batch = dataset_->gather_for_training(indices, stream.seed, stream.epoch);
     if (options_.augment.changes_images()) {
-      batch.inputs = augmented(batch.inputs, indices, options_.augment, stream);
+      batch.inputs = augmented(batch.inputs, places, options_.augment, stream);
     }
     return batch;
   }
 
-  void mix_with_others(Batch& batch, std::span<const int64_t> indices, AugmentStream stream) const {
+  void mix_with_others(Batch& batch, std::span<const int64_t> places, AugmentStream stream) const {
     const CounterRng rng(stream.seed, "mixup", stream.epoch);
     const std::vector<Mixture> mixtures =
-        draw_mixtures(indices, dataset_->size(), options_.augment.mixup, rng);
+        draw_mixtures(places, dataset_->size(), options_.augment.mixup, rng);
     std::vector<int64_t> others;
     for (const Mixture& mixture : mixtures) others.push_back(mixture.other);
-    Batch other = changed(others, stream);
+    Batch other = changed(others, others, stream);
     mix(batch.inputs, other.inputs, mixtures);
     if (batch.targets.defined()) mix(batch.targets, other.targets, mixtures);
     if (!batch.labels.defined()) return;

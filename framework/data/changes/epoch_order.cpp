@@ -29,6 +29,13 @@ std::span<const int64_t> EpochOrder::batch(int64_t epoch, int64_t batch) {
   return batch_;
 }
 
+std::span<const int64_t> EpochOrder::places(int64_t epoch, int64_t batch) {
+  const std::span<const int64_t> examples = this->batch(epoch, batch);
+  if (places_.empty()) return examples;
+  return std::span(places_).subspan(static_cast<size_t>(batch * options_.batch_size),
+                                    examples.size());
+}
+
 void EpochOrder::shuffle(int64_t epoch) {
   epoch_ = -1;  // until it is whole
   order_ = seeded_permutation(options_.size, options_.seed, "loader", static_cast<uint64_t>(epoch));
@@ -37,7 +44,19 @@ void EpochOrder::shuffle(int64_t epoch) {
     for (int64_t& index : order_) index = draws[static_cast<size_t>(index)];
   }
   if (!options_.lengths.empty()) sort_by_length(epoch);
+  if (!options_.labels.empty()) number_draws();
   epoch_ = epoch;
+}
+
+void EpochOrder::number_draws() {
+  std::vector<int64_t> next(static_cast<size_t>(options_.size));
+  std::iota(next.begin(), next.end(), int64_t{0});
+  places_.clear();
+  for (const int64_t index : order_) {
+    int64_t& place = next[static_cast<size_t>(index)];
+    places_.push_back(place);
+    place += options_.size;
+  }
 }
 
 void EpochOrder::sort_by_length(int64_t epoch) {

@@ -39,14 +39,19 @@ class EpochOrder {
   /// The examples of a batch, until the next call. *Cost:* the first call for an epoch shuffles it,
   /// O(size), and O(size · log(50 · batch_size)) with lengths.
   std::span<const int64_t> batch(int64_t epoch, int64_t batch);
+  /// A number for each draw of a batch that no other draw of its epoch has: the example's own, plus
+  /// the size for each time that the epoch has drawn it before. Until the next call.
+  std::span<const int64_t> places(int64_t epoch, int64_t batch);
 
  private:
   void shuffle(int64_t epoch);
   void sort_by_length(int64_t epoch);
+  void number_draws();
 
   OrderOptions options_;
   int64_t epoch_ = -1;
-  std::vector<int64_t> order_;  // of the epoch, where it is held
+  std::vector<int64_t> order_;   // of the epoch, where it is held
+  std::vector<int64_t> places_;  // with labels, the draws' numbers
   std::vector<int64_t> batch_;
 };
 

@@ -1,8 +1,12 @@
 #include "lacuna/framework/data/changes/mixup.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "lacuna/framework/core/error.h"
 
 namespace lacuna {
 namespace {
@@ -49,6 +53,10 @@ std::vector<Mixture> draw_mixtures(std::span<const int64_t> indices, int64_t siz
 
 void mix(Tensor& own, const Tensor& other, std::span<const Mixture> mixtures) {
   if (mixtures.empty()) return;
+  if (own.shape() != other.shape()) {
+    throw StateError(fmt::format("mixup: examples of shapes {} and {} cannot be mixed",
+                                 own.shape().to_string(), other.shape().to_string()));
+  }
   const int64_t step = own.numel() / static_cast<int64_t>(mixtures.size());
   float* x = own.mutable_data();
   const float* y = other.data();

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <iomanip>
 #include <limits>
@@ -114,7 +115,11 @@ std::optional<double> parse_field(std::string_view text) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (digits.empty() || stop != end || error == std::errc::invalid_argument) return std::nullopt;
-  if (error == std::errc::result_out_of_range) return std::numeric_limits<double>::infinity();
+  if (error == std::errc::result_out_of_range) {  // too large, or so small that it is 0
+    return std::abs(std::strtod(std::string(digits).c_str(), nullptr)) < 1.0
+               ? 0.0
+               : std::numeric_limits<double>::infinity();
+  }
   return std::abs(value) > std::numeric_limits<float>::max()
              ? std::numeric_limits<double>::infinity()
              : value;

@@ -135,6 +135,13 @@ class SparseReader {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size();
   }
+  static bool parse(std::string_view text, float& number) {
+    double value = 0.0;  // of which the smallest are 0 as a float
+    if (!parse(text, value)) return false;
+    const bool is_large = std::abs(value) > std::numeric_limits<float>::max();
+    number = is_large ? std::numeric_limits<float>::infinity() : static_cast<float>(value);
+    return true;
+  }
 
   void read_example(std::string_view line) {
     labels_.clear();

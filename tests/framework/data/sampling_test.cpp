@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
@@ -53,6 +55,27 @@ TEST(Sampling, KnowsTheLabelsOfExamples) {
   EXPECT_THAT(all_labels(*subset(classes(), {3, 1})), ElementsAre(2, 0));
   const std::vector<int64_t> outside{4};
   expect_throws<StateError>([&] { classes()->labels_of(outside); }, "example 4 is out of range");
+}
+
+// As docs/guides/training.md has it: repetitions of a rare example differ.
+TEST(Sampling, ChangesEachDrawOfABalancedEpochInItsOwnWay) {
+  Examples examples{.example_shape = Shape{8, 8}, .inputs = {}, .num_classes = 2};
+  std::vector<float> pixels;
+  for (int i = 0; i < 12 * 64; ++i) pixels.push_back(static_cast<float>(i));
+  examples.inputs = pixels;
+  examples.labels.assign(12, 0);
+  examples.labels[5] = 1;
+  Loader loader(std::make_shared<const ArrayDataset>(std::move(examples)),
+                {.batch_size = 1,
+                 .seed = 3,
+                 .augment = {.crop = 3, .flip = true},
+                 .sampling = Sampling::Balanced});
+  std::set<std::vector<float>> seen;
+  for (int64_t batch = 0; batch < 12; ++batch) {
+    const Batch drawn = loader.next();
+    if (drawn.labels.values()[0] == 1) seen.insert(drawn.inputs.to_vector());
+  }
+  EXPECT_GE(seen.size(), 5u);  // of six
 }
 
 }  // namespace

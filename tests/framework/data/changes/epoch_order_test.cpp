@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -102,6 +103,28 @@ TEST(EpochOrder, IsTheDatasetsOwnWithoutShuffling) {
   const std::vector<int32_t> lengths = {9, 1, 5};
   EpochOrder order({.size = 3, .batch_size = 2, .shuffle = false, .lengths = lengths});
   EXPECT_THAT(batches(order, 4, 2), ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
+}
+
+// Draws of one example have numbers of their own, so that each may be changed in another way.
+TEST(EpochOrder, NumbersTheDrawsOfABalancedEpoch) {
+  const std::vector<int64_t> labels = {0, 0, 0, 0, 0, 0, 0, 1, 1, 0};
+  EpochOrder order({.size = 10, .batch_size = 4, .labels = labels});
+  for (const int64_t epoch : {0, 1}) {
+    std::set<int64_t> seen;
+    std::map<int64_t, int64_t> draws;
+    for (int64_t batch = 0; batch < 3; ++batch) {
+      const auto examples = batches(order, epoch, 3)[static_cast<size_t>(batch)];
+      const auto places = order.places(epoch, batch);
+      ASSERT_EQ(places.size(), examples.size());
+      for (size_t i = 0; i < examples.size(); ++i) {
+        EXPECT_EQ(places[i], examples[i] + 10 * draws[examples[i]]++);
+        EXPECT_TRUE(seen.insert(places[i]).second);
+      }
+    }
+    EXPECT_EQ(draws[7] + draws[8], 5);
+  }
+  EpochOrder plain({.size = 10, .batch_size = 4});
+  EXPECT_TRUE(std::ranges::equal(plain.places(0, 1), batches(plain, 0, 2)[1]));
 }
 
 TEST(EpochOrder, GivesAnyBatchAtAnyTime) {

@@ -47,6 +47,10 @@ TEST(LabelledSparseFile, ReadsExamples) {
   }
 }
 
+TEST(LabelledSparseFile, ReadsNumbersThatAFloatHasAsZero) {
+  EXPECT_THAT(read_sparse("1 6 4\n1 0:1e-50 2:-3e-60 3:2\n").values, ElementsAre(0, 0, 2));
+}
+
 TEST(LabelledSparseFile, ReadsPackedFilesAndLinesAcrossPieces) {
   std::string text = "20000 100000 50000\n";
   for (int i = 0; i < 20000; ++i) {
@@ -166,6 +170,8 @@ TEST(LabelledSparse, SplitsAreFilesOrNumbers) {
                         "examples, found 7 features and 4 labels"));
   EXPECT_THAT(message_of<ConfigError>([&] { load(", sampling: balanced"); }),
               HasSubstr("balanced is for examples that have one class each"));
+  EXPECT_THAT(message_of<ConfigError>([&] { load(", augment: {mixup: 0.2}"); }),
+              HasSubstr("augment: this key does not apply to inputs that are sparse examples"));
 }
 
 }  // namespace

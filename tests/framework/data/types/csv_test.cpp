@@ -91,6 +91,11 @@ TEST(Csv, ReadsGzippedFiles) {
 const std::string kNames =
     "; inputs are numbers: data.categories: [b] takes names, data.drop_columns leaves columns out";
 
+TEST(Csv, ReadsNumbersThatAreTooSmallAsZero) {
+  const CsvTable table = read_csv_text("t.csv", "a,b,y\n1e-400,-1e-60,1\n", {});
+  EXPECT_THAT(std::get<1>(table.examples.inputs), ElementsAre(0.0f, 0.0f));
+}
+
 TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
   EXPECT_EQ(error_of("a,b,y\n1,2,0\n3,four,1\n"),
             "t.csv:3:3: field 'b': expected a number, found 'four'" + kNames);
