@@ -307,7 +307,8 @@ Variable distillation_loss(const Variable& logits, const Tensor& teacher, double
     if (is_masked(mask, row)) continue;
     ++rows;
     for (int64_t i = row * classes; i < (row + 1) * classes; ++i) {
-      total += double{p.data()[i]} * (double{log_p.data()[i]} - double{log_q.data()[i]});
+      const double share = p.data()[i];  // of 0, its logarithm is not a number
+      if (share > 0.0) total += share * (double{log_p.data()[i]} - double{log_q.data()[i]});
     }
   }
   const double mean = rows > 0 ? total / static_cast<double>(rows) : 0.0;
