@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/nn/decoding.h"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 
 namespace lacuna {
 namespace {

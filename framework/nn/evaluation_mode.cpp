@@ -1,4 +1,4 @@
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 
 #include "lacuna/framework/nn/module.h"
 

@@ -8,7 +8,7 @@
 #include "lacuna/framework/autograd/int8/fake_quantize.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/affine_layer.h"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 #include "lacuna/framework/quantize/activation_ranges.hpp"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/sparsity/one_shot/weight_grid.hpp"

@@ -19,7 +19,7 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 #include "lacuna/framework/train/label_lists.hpp"
 #include "lacuna/framework/train/run_model.hpp"
 

@@ -11,7 +11,7 @@
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/nn/named_inputs.h"
 

@@ -13,7 +13,7 @@
 #include "handles.hpp"
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/nn/named_inputs.h"

@@ -9,7 +9,7 @@
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/whole_forward.hpp"
 #include "lacuna/sparsity/calibration/unfold.hpp"

@@ -12,7 +12,7 @@
 #include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/first_batch.hpp"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/token_mixer.h"
 

@@ -4,7 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/nn/evaluation_mode.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
 
