@@ -91,7 +91,7 @@ bool WeightComparison::has_conv1d() const {
     }
     const Shape& stored = stored_.items().at(found->second).shape;
     if (shape[0] != shape[1] && stored == shape) return false;
-    if (shape[0] != shape[1] && stored == Shape{shape[1], shape[0]}) return true;
+    if (shape[0] != shape[1] && stored.rank() == 2 && stored[0] == shape[1]) return true;
   }
   return false;
 }

@@ -93,7 +93,7 @@ TEST(LabelledSparseFile, NamesTheLineOfAMistake) {
   EXPECT_EQ(of_line("1 2:"), "t.txt:2: expected a feature as id:value, found '2:'");
   EXPECT_EQ(of_line("1 2:1x"), "t.txt:2: expected a feature as id:value, found '2:1x'");
   EXPECT_EQ(of_line("1 2:nan"), "t.txt:2: the value of feature 2 is not a finite number");
-  EXPECT_EQ(of_line("1 2:1e99"), "t.txt:2: expected a feature as id:value, found '2:1e99'");
+  EXPECT_EQ(of_line("1 2:1e99"), "t.txt:2: the value of feature 2 is not a finite number");
   EXPECT_EQ(of_line("1,1 2:1"), "t.txt:2: label 1 appears twice");
   EXPECT_EQ(of_line("1 2:1 2:1"), "t.txt:2: feature 2 appears twice");
   EXPECT_EQ(of_line(""), "t.txt:2: expected labels and features, found a blank line");

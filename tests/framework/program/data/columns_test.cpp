@@ -121,7 +121,8 @@ TEST_F(Columns, MayBeOthersOfOtherFirstLayers) {
   std::string renamed = Table(1).with_labels;
   renamed.replace(0, 1, "w");
   write_text(folder_ / "renamed.csv", renamed);
-  const std::string setting = "data={type: csv, train: renamed.csv, validation: 5}";
+  const std::string setting =
+      "data={type: csv, train: renamed.csv, validation: 5, normalize: standard}";
   const Ended started = train_here({"--set", setting, "--init-from", run_dir()}, "started");
   EXPECT_EQ(started.code, 0) << started.err;
   EXPECT_THAT(started.err, HasSubstr("warning: --init-from: the loaded weights come from a run on "
