@@ -127,8 +127,8 @@ double nonzeros_at(const LayerData& layer, double step) {
   return last_until(layer.nnz, step);
 }
 
-// The sparse layers' nonzeros at a step; of a layer without updates, whose number stays, or is told
-// as a density alone, that density.
+// The number of nonzeros of all sparse layers at a step. A layer without update events has none to
+// count: its density is used.
 double sum_of_nonzeros(const RunData& run, double step) {
   double sum = 0.0;
   for (const LayerData& layer : run.layers) {

@@ -202,11 +202,6 @@ def class_of_algorithm(name: str) -> Type[_lacuna.SparsityAlgorithm]:
     return found
 
 
-def is_own_data(name: Any) -> bool:
-    """Whether that type of data is one of a Python program."""
-    return _kinds.get(name) == "data"
-
-
 def imports() -> List[str]:
     """Arguments by which `python3 -m lacuna` imports all modules that have registered names: a
     file, or a module's name. What has been registered without a file is not among them."""

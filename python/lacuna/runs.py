@@ -30,21 +30,18 @@ def given_config(config: Optional[Config]) -> Any:
 
 
 def _for_data(config: Any, overrides: list[str], data: Optional[Given]) -> list[str]:
-    """The overrides for data of Python's: it is drawn in the thread that trains."""
-    kind = None if config is None else _lacuna._data_type(config)
-    if data is not None:
-        if kind not in (None, "python"):
-            error = _lacuna.ConfigError(
-                f"data.type: the configuration's data is of type '{kind}', and `data` is given too; "
-                "leave one of them out"
-            )
-            error.key = "data.type"
-            raise error
-        if config is not None:
-            overrides = [*overrides, "data.type=python"]
-    if data is not None or registry.is_own_data(kind):
-        overrides = [*overrides, "train.prefetch=0"]
-    return overrides
+    """The overrides for data that is given, not configured."""
+    if data is None or config is None:
+        return overrides
+    kind = _lacuna._data_type(config)
+    if kind not in (None, "python"):
+        error = _lacuna.ConfigError(
+            f"data.type: the configuration's data is of type '{kind}', and `data` is given too; "
+            "leave one of them out"
+        )
+        error.key = "data.type"
+        raise error
+    return [*overrides, "data.type=python"]
 
 
 def set_values(values: Changes) -> list[str]:
