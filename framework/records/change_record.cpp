@@ -18,6 +18,10 @@ bool is_there(const std::string& path) {
 
 }  // namespace
 
+std::string value_in_words(const Config& value) {
+  return value.is_null() ? "nothing" : value.is_scalar() ? value.text() : value.to_json();
+}
+
 std::vector<ConfigChange> read_changes(const std::string& path) {
   if (!is_there(path)) return {};
   require_plain_file(path);

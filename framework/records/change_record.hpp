@@ -20,6 +20,9 @@ struct ConfigChange {
 /// the line that is no such change; StateError where it is no file itself.
 std::vector<ConfigChange> read_changes(const std::string& path);
 
+/// A value as messages and reports show it: "nothing" for null.
+std::string value_in_words(const Config& value);
+
 /// Replaces the file by these, in one step; without any, and if there is none, it makes none.
 /// *Errors:* StateError.
 void write_changes(const std::string& path, const std::vector<ConfigChange>& changes);

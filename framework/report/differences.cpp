@@ -46,10 +46,8 @@ void flatten_changes(const std::vector<ConfigChange>& changes, FlatConfig& to) {
   std::map<std::string, std::string> words;
   for (const ConfigChange& change : changes) {
     std::string& text = words["changed." + change.key];
-    const std::string before = change.before.is_null()     ? "nothing"
-                               : change.before.is_scalar() ? change.before.text()
-                                                           : change.before.to_json();
-    text += fmt::format("{}{} until step {}", text.empty() ? "" : ", ", before, change.step);
+    text += fmt::format("{}{} until step {}", text.empty() ? "" : ", ",
+                        value_in_words(change.before), change.step);
   }
   for (const auto& [key, text] : words) to[key] = Config(text).to_json();
 }

@@ -102,15 +102,11 @@ std::string layers_table(const RunData& run, const std::string& id) {
 // What the run has changed while it went on.
 std::string changes_of(const RunData& run) {
   if (run.changes.empty()) return "";
-  const auto show = [](const Config& value) {
-    if (value.is_null()) return std::string("nothing");
-    return value.is_scalar() ? value.text() : value.to_json();
-  };
   std::string html = "<ul class=\"changes\">\n";
   for (const ConfigChange& change : run.changes) {
     html += "<li>" +
             html_text(fmt::format("changed at step {}: {} from {} to {}", change.step, change.key,
-                                  show(change.before), show(change.after))) +
+                                  value_in_words(change.before), value_in_words(change.after))) +
             "</li>\n";
   }
   return html + "</ul>\n";

@@ -24,10 +24,6 @@ bool may_change(const std::string& path, const Config& before, const Config& now
   return is_layout_path(path) || find_key(path).may_change;
 }
 
-std::string show(const Config& value) {
-  return value.is_null() ? "nothing" : value.is_scalar() ? value.text() : value.to_json();
-}
-
 std::string path_of(const std::string& assignment) {
   return assignment.substr(0, assignment.find('='));
 }
@@ -59,7 +55,8 @@ struct KeyDifference {
   std::string path;
   Config run, given;
   std::string line() const {
-    return path + ": the run has " + show(run) + ", the configuration given " + show(given);
+    return path + ": the run has " + value_in_words(run) + ", the configuration given " +
+           value_in_words(given);
   }
 };
 
@@ -122,14 +119,14 @@ std::vector<KeyDifference> changes_between(const Config& run, const Config& writ
                         [](const auto& key) { return !key.starts_with("data."); });
   std::ranges::replace(paths, "data.validation", "data.validation (one path for another)");
   std::ranges::replace(paths, "train.early_stopping", "train.early_stopping (if the run has it)");
-  throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
+  throw ConfigError(change + ": a resumed run keeps " + path + " = " + value_in_words(before) +
                     "; only these may change: " + join(paths, ", ") +
                     "; and with --change the optimizer (not its type, nor momentum from or to 0), "
                     "which changes.jsonl then records");
 }
 
 [[noreturn]] void refuse_edit(const std::string& file, const KeyDifference& d) {
-  refuse_change(file + ", " + d.path + " = " + show(d.given), d.path, d.run);
+  refuse_change(file + ", " + d.path + " = " + value_in_words(d.given), d.path, d.run);
 }
 
 // "optimizer.lr" of what is in or below it: an optimizer's values change whole, so that a schedule
@@ -233,7 +230,8 @@ std::vector<std::string> differences_in_words(const Config& before, const Config
 }
 
 std::string in_words(const ConfigChange& change) {
-  return change.key + " was " + show(change.before) + ", and is now " + show(change.after);
+  return change.key + " was " + value_in_words(change.before) + ", and is now " +
+         value_in_words(change.after);
 }
 
 void take_changes(Config& run, const Config& written, const std::string& file,
