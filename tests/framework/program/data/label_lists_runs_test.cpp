@@ -189,7 +189,7 @@ TEST_F(LabelListRuns, MistakesAreNamed) {
           "distillation is for examples that have one class each");
   refused({"loss=mse"}, "mse needs regression targets");
   refused({"data.sampling=balanced"}, "balanced is for examples that have one class each");
-  refused({"data.normalize=standard"}, "leave this key out");
+  refused({"data.normalize=standard"}, "does not apply to inputs that are sparse examples");
   refused({"sparsity.balance_out_groups=row"}, "expected a number of groups, or rows");
   write_text(folder_ / "train.txt", "2 50 20\n1 2:0.5\n20 3:1\n");
   const Ended damaged = train();
