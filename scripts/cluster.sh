@@ -41,6 +41,9 @@ for ((i = 1; i <= $#; ++i)); do
   esac
 done
 [ -n "$run_dir" ] || fail "give --run-dir, which says where to go on"
+if [ -z "$resumes" ] && [ -e "$run_dir/config.yaml" ]; then
+  fail "'$run_dir' holds a run already; add --resume to continue it, or choose another folder with --run-dir"
+fi
 
 # A signal to stop goes to all as SIGUSR1, which mpirun hands on; after SIGTERM it would kill them
 # before they have saved.
@@ -54,7 +57,7 @@ trap stop TERM INT HUP USR1
 
 for ((start = 0; ; ++start)); do
   arguments=("$@")
-  # A run that was lost before it had a configuration begins anew.
+  # A run that was lost before it had a configuration begins anew; one that has it is of this job.
   if [ -z "$resumes" ] && [ "$start" -gt 0 ] && [ -e "$run_dir/config.yaml" ]; then
     arguments+=(--resume)
   fi

@@ -165,6 +165,18 @@ TEST_F(ClusterScript, NamesWhatIsNoNumberAndStartsNoMissingProgramAgain) {
   EXPECT_EQ(count_of(missing.err, "cluster: the job ended"), 0u) << missing.err;
 }
 
+// A finished run would be lengthened by the second start.
+TEST_F(ClusterScript, LeavesARunThatItDidNotBeginAlone) {
+  std::filesystem::create_directory(run_dir());
+  write_text(run_dir() + "/config.yaml", "a: 1\n");
+  const Ended ended = run_starter("/bin/bash", script("0", "false", {}), {});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_EQ(ended.err, "cluster: '" + run_dir() +
+                           "' holds a run already; add --resume to continue it, or choose another "
+                           "folder with --run-dir\n");
+  EXPECT_EQ(read_text(run_dir() + "/config.yaml"), "a: 1\n");
+}
+
 TEST_F(ClusterScript, StartsAMistakeOnce) {
   const Ended ended = run_script({"--set", "train.stepz=4"});
   EXPECT_EQ(ended.code, 2);
