@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -312,9 +314,36 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+// The 16 bits of JSON's \u1234 at this place, if they lie from `first` on in a range of 1024.
+std::optional<uint32_t> escaped_surrogate(std::string_view text, size_t at, uint32_t first) {
+  if (text.substr(at, 2) != "\\u" || text.size() < at + 6) return std::nullopt;
+  uint32_t bits = 0;
+  const auto [end, error] = std::from_chars(&text[at + 2], &text[at] + 6, bits, 16);
+  if (end != &text[at] + 6 || bits - first >= 1024) return std::nullopt;
+  return bits - first;
+}
+
+// JSON writes what lies past U+FFFF as two escapes, YAML as one.
+std::string with_joined_surrogates(std::string_view json) {
+  std::string yaml;
+  for (size_t at = 0; at < json.size();) {
+    const size_t escape = std::min(json.find('\\', at), json.size());
+    yaml += json.substr(at, escape - at);
+    const auto high = escaped_surrogate(json, escape, 0xD800);
+    const auto low = high ? escaped_surrogate(json, escape + 6, 0xDC00) : std::nullopt;
+    if (low) yaml += fmt::format("\\U{:08x}", 0x10000 + *high * 1024 + *low);
+    if (!low) yaml += json.substr(escape, 2);
+    at = std::min(escape + (low ? 12 : 2), json.size());
+  }
+  return yaml;
+}
+
 }  // namespace
 
-Config load_yaml(const std::string& path) { return parse_yaml(read_text(path), path); }
+Config load_yaml(const std::string& path) {
+  const std::string text = read_text(path);
+  return parse_yaml(path.ends_with(".json") ? with_joined_surrogates(text) : text, path);
+}
 
 Config parse_yaml(std::string_view text, const std::string& file_name) {
   return require_document(text, {file_name, true});

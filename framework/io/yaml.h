@@ -11,7 +11,8 @@ namespace lacuna {
 /// Reads a YAML file: one document, whose nodes know file, line and column.
 ///
 /// Anchors, aliases and merge keys (`<<`) are replaced by copies of what they name. Quoted scalars
-/// are text; the type of plain ones follows from their text. *Errors:* ConfigError if the file
+/// are text; the type of plain ones follows from their text. In a file whose name ends in .json,
+/// two escapes of surrogates ("\ud83d\ude00") are one character. *Errors:* ConfigError if the file
 /// cannot be read or is larger than 4 MiB; with file:line:column if it is not YAML, if a key is
 /// given twice or is not text, if there is no document or more than one, and if it nests deeper
 /// than 100 or expands to more than a million nodes.

@@ -3,8 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cctype>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/version.h"
+#include "lacuna/framework/io/shell_word.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 
@@ -41,25 +40,12 @@ std::string processor_name() {
   return "";
 }
 
-bool is_plain(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-         std::string_view("-_=./,:+@%").find(c) != std::string_view::npos;
-}
-
-std::string shell_quoted(const std::string& word) {
-  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string command_of_process() {
   std::ifstream stream("/proc/self/cmdline", std::ios::binary);
   std::string command;
   for (std::string word; std::getline(stream, word, '\0');) {
     const bool is_program = command.empty();
-    command +=
-        is_program ? shell_quoted(word.substr(word.rfind('/') + 1)) : " " + shell_quoted(word);
+    command += is_program ? shell_word(word.substr(word.rfind('/') + 1)) : " " + shell_word(word);
   }
   if (command.size() > kMostBytes) command.resize(kMostBytes);
   return clean_utf8(command);

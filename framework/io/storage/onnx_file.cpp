@@ -31,10 +31,10 @@ ElementType type_of(int onnx_type) {
   }
 }
 
-// Operators' constants are named after their layer, with a slash.
+// Names of operators' constants have a slash (OnnxGraph::constant), those of parameters have none.
 bool is_of_model(const std::string& name) {
-  if (name.ends_with("/running_mean") || name.ends_with("/running_var")) return true;
-  return name.find('/') == std::string::npos && name.find('.') != std::string::npos;
+  return name.ends_with("/running_mean") || name.ends_with("/running_var") ||
+         name.find('/') == std::string::npos;
 }
 
 class OnnxArrays final : public ArrayFile {

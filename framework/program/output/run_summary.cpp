@@ -12,6 +12,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/progress.h"
+#include "lacuna/framework/io/shell_word.hpp"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/nn/batch_user.h"
@@ -165,18 +166,6 @@ std::string limit_in_words(const std::string& layout, double limit) {
   if (limit >= 1.0) return layout + " is faster at every density";
   if (limit <= 0.0) return "masked is faster at every density";
   return fmt::format("{} is faster up to a density of {:.2g} %", layout, 100.0 * limit);
-}
-
-std::string shell_word(const std::string& text) {
-  const bool is_plain =
-      !text.empty() &&
-      text.find_first_not_of(
-          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+=,:@%") ==
-          std::string::npos;
-  if (is_plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace

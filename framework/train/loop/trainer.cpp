@@ -16,6 +16,7 @@
 #include "lacuna/framework/core/fault.hpp"
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/shell_word.hpp"
 #include "lacuna/framework/train/checks/run_origins.hpp"
 #include "lacuna/framework/train/loop/clock.hpp"
 #include "lacuna/framework/train/loop/dense_timing.hpp"
@@ -165,7 +166,8 @@ std::string Trainer::how_it_ended() const {
   return fmt::format(
       "{} of {}; to continue: lacuna train --resume --run-dir {} --set "
       "train.early_stopping.patience={} (or --set train.early_stopping=null, to the end)",
-      ended, total_steps(), folder_.path(), 2 * experiment_.train.early_stopping->patience);
+      ended, total_steps(), shell_word(folder_.path()),
+      2 * experiment_.train.early_stopping->patience);
 }
 
 void Trainer::train_step() {
@@ -276,7 +278,7 @@ RunEnd Trainer::interrupt() {
   if (experiment_.is_first())
     log_warning(
         fmt::format("stopped at step {} of {}; continue with `lacuna train --resume --run-dir {}`",
-                    state_.step, total_steps(), folder_.path()));
+                    state_.step, total_steps(), shell_word(folder_.path())));
   if (signal_ == kAskedToStop) return RunEnd::Stopped;
   if (signal_ == SIGHUP) return RunEnd::HungUp;
   return signal_ == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;

@@ -18,6 +18,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.hpp"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/shell_word.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/storage/foreign_model.hpp"
 #include "lacuna/framework/records/json_text.hpp"
@@ -63,7 +64,13 @@ void make_folder(const std::string& path) {
 
 void RunFolder::require_unused(const std::string& path) {
   std::error_code error;
-  if (!fs::exists(path, error)) return;
+  if (!fs::exists(path, error)) {
+    if (!fs::is_symlink(path, error)) return;
+    throw StateError("the run folder '" + path + "' is a link to '" +
+                     fs::read_symlink(path, error).string() +
+                     "', which does not exist; make that folder, or choose another one with "
+                     "--run-dir");
+  }
   if (!fs::is_directory(path, error)) {
     throw StateError("the run folder '" + path +
                      "' is a file; choose another folder with --run-dir");
@@ -71,7 +78,7 @@ void RunFolder::require_unused(const std::string& path) {
   if (fs::exists(path + "/config.yaml", error)) {
     throw StateError("the run folder '" + path +
                      "' holds a run already; continue it with `lacuna train --resume --run-dir " +
-                     path + "`, or choose another folder with --run-dir");
+                     shell_word(path) + "`, or choose another folder with --run-dir");
   }
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();

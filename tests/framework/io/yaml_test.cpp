@@ -324,6 +324,24 @@ TEST(Yaml, FoldedTextKeepsItsLineBreaks) {
   EXPECT_EQ(parse_yaml(root.to_yaml(), "again"), root);
 }
 
+TEST(Yaml, TwoSurrogatesOfAJsonFileAreOneCharacter) {
+  const TemporaryFolder folder;
+  const std::string json =
+      R"({"joy": "a\ud83d\ude02b", "text": "\\ud83d\\ude02", "next": "\u00e9"})";
+  const Config root = load_yaml(folder.write("config.json", json));
+  EXPECT_EQ(root.required<std::string>("joy"),
+            "a\xF0\x9F\x98\x82"
+            "b");
+  EXPECT_EQ(root.required<std::string>("text"), "\\ud83d\\ude02");
+  EXPECT_EQ(root.required<std::string>("next"), "\xC3\xA9");
+  EXPECT_THAT(load_message(folder.write("config.yaml", json)), HasSubstr("not valid YAML"));
+  for (const char* half :
+       {R"({"a": "\ud83d"})", R"({"a": "\ude02\ud83d"})", R"({"a": "\ud83d\u)"}) {
+    EXPECT_THAT(load_message(folder.write("config.json", half)), HasSubstr("not valid YAML"))
+        << half;
+  }
+}
+
 TEST(Override, SetsScalarsListsAndMaps) {
   Config root = parse_yaml("a: {b: [1, 2]}\n", "c.yaml");
   apply_override(root, "a.b.0=5");

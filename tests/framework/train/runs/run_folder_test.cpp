@@ -47,6 +47,25 @@ TEST_F(RunFolders, MayBeAnEmptyFolderOrOneOfAProcessKilledEarly) {
   EXPECT_EQ(listing(path()), "checkpoints config.yaml");
 }
 
+TEST_F(RunFolders, IsNamedInCommandsAsAWordOfAShell) {
+  const std::string spaced = folder_ / "two words";
+  RunFolder::create(spaced, "a: 1\n");
+  expect_throws<StateError>([&] { RunFolder::create(spaced, "a: 1\n"); },
+                            "`lacuna train --resume --run-dir '" + spaced + "'`");
+}
+
+TEST_F(RunFolders, IsNoLinkToNowhere) {
+  std::filesystem::create_directories(std::filesystem::path(path()).parent_path());
+  std::filesystem::create_directory_symlink("nowhere", path());
+  expect_throws<StateError>([&] { RunFolder::create(path(), "a: 1\n"); },
+                            "the run folder '" + path() +
+                                "' is a link to 'nowhere', which does not exist; make that folder");
+  const auto folder = std::filesystem::path(path()).parent_path() / "nowhere";
+  std::filesystem::create_directory(folder);
+  RunFolder::create(path(), "a: 1\n");
+  EXPECT_EQ(listing(folder.string()), "checkpoints config.yaml");
+}
+
 TEST_F(RunFolders, IsForOneTrainingProcessAtATime) {
   {
     const RunFolder run = RunFolder::create(path(), "a: 1\n");
