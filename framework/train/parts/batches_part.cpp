@@ -11,7 +11,9 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/shell_word.hpp"
 #include "lacuna/framework/job/job.hpp"
+#include "lacuna/framework/train/checks/causality_check.hpp"
 #include "lacuna/framework/train/checks/model_checks.hpp"
 #include "lacuna/framework/train/checks/sparsifier_checks.hpp"
 #include "lacuna/framework/train/evaluation.h"
@@ -33,7 +35,8 @@ void require_shards(const Experiment& e, const Communicator* job) {
       "{} processes were started, but shards: 0 needs exactly one. Continue such a run without a "
       "launcher (lacuna train --resume --run-dir {}); in a new run leave shards out, or give a "
       "multiple of {}",
-      job->size(), e.config.optional<std::string>("run_dir").value_or("RUN"), job->size()));
+      job->size(), shell_word(e.config.optional<std::string>("run_dir").value_or("RUN")),
+      job->size()));
 }
 
 void require_division(const Experiment& e, Start start, const Communicator* job) {
@@ -147,8 +150,17 @@ void require_same_start(Communicator& job, const Experiment& e, const RunOrigins
   require_agreement(job, what);
 }
 
+// Sparsifiers and grids of activations may choose by the values of all tokens.
+bool changes_activations(const Config& config) {
+  const Config sparsify = config.get("sparsifiers");
+  return (sparsify.is_list() && !sparsify.items().empty()) || config.get("quantize").is_map();
+}
+
 void finish_batches(ExperimentBuild& b) {
   try_batches(b.e);
+  if (b.is_fresh() && !changes_activations(b.e.config)) {
+    require_causality(*b.e.model, b.e.layers, *b.e.data.train);
+  }
   if (b.job != nullptr) require_same_start(*b.job, b.e, b.origins);
 }
 

@@ -80,6 +80,21 @@ TEST_F(TextMistakes, NextTokensThatAttentionSees) {
   expect_planned();
 }
 
+TEST_F(TextMistakes, NextTokensThatOtherLayersSee) {
+  const auto with = [&](const std::string& layer) {
+    use_text(
+        "", "\n  - {type: token_embedding, features: 12}\n  - " + layer + "\n  - {type: linear}\n");
+  };
+  with("{type: conv1d, out_channels: 8, kernel: 1}");  // the tokens are its channels
+  expect_refused(config() +
+                 ":4:5: model.1: layer 'conv1d1' (conv1d) mixes tokens: outputs of a token depend "
+                 "on the tokens after it");
+  with("{type: residual, layers: [{type: group_norm, groups: 1}]}");
+  expect_refused("model.1: layer 'residual1' (residual) mixes tokens");
+  with("layer_norm");
+  expect_planned();
+}
+
 TEST_F(TextMistakes, HiddenTokensThatAreToldByWhatStandsBeforeAlone) {
   use_text(", tokenizer: words, mask_fraction: 0.15", kGpt);
   expect_refused(
