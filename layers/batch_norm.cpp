@@ -184,11 +184,18 @@ Variable BatchNorm::forward(const Variable& input) {
 }
 
 void BatchNorm::require_values(double values, const Shape& input) const {
-  if (!training() || values >= 2.0) return;
-  throw ShapeError(
-      fmt::format("layer '{}' (batch_norm): training needs more than one value per channel, found "
-                  "{}; use a larger batch, or train.drop_last if it is the last one of an epoch",
-                  path(), input.to_string()));
+  if (values >= 2.0) return;
+  if (training()) {
+    throw ShapeError(fmt::format(
+        "layer '{}' (batch_norm): training needs more than one value per channel, found {}; use a "
+        "larger batch, or train.drop_last if it is the last one of an epoch",
+        path(), input.to_string()));
+  }
+  throw ShapeError(fmt::format(
+      "layer '{}' (batch_norm): track_running_stats is false, so a batch is normalized by its own "
+      "moments, and needs more than one value per channel, found {}; evaluate or predict several "
+      "examples together",
+      path(), input.to_string()));
 }
 
 void BatchNorm::learn(const ChannelMoments& moments, double values) {

@@ -55,10 +55,10 @@ class BatchNorm final : public Module, public BatchUser {
   bool mixes_examples() const override { return !is_folded_ && !affine(); }
 
  protected:
-  /// *Errors:* ShapeError if a channel has only one value in training; StateError if a
-  /// running variance is negative. Also StateError in training if a module that runs its
-  /// shards by itself contains the layer, because the layer then receives only one shard of a
-  /// batch.
+  /// *Errors:* ShapeError if a channel has only one value, and the batch's moments are used;
+  /// StateError if a running variance is negative. Also StateError in training if a module that
+  /// runs its shards by itself contains the layer, because the layer then receives only one shard
+  /// of a batch.
   Variable forward(const Variable& input) override;
   /// In training, the shards of a batch are normalized together (nn/sharded_batch.h: NormScope).
   std::vector<Variable> forward_in_shards(std::span<const Variable> inputs) override;
