@@ -10,6 +10,7 @@
 #include <iterator>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/folder_lock.hpp"
@@ -31,6 +32,9 @@ namespace {
 
 constexpr uintmax_t kMostMetricsBytes = uintmax_t{1} << 31;
 constexpr size_t kMostLineBytes = size_t{1} << 24;
+constexpr const char* kResults[] = {
+    "loss", "accuracy", "top5_accuracy", "precision_at_1", "precision_at_3",    "precision_at_5",
+    "r2",   "mae",      "rmse",          "perplexity",     "bits_per_character"};
 
 // A number of an event; nothing where it is missing or of another kind.
 std::optional<double> number_of(const Config& event, std::string_view key) {
@@ -40,8 +44,15 @@ std::optional<double> number_of(const Config& event, std::string_view key) {
   return std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
 
+// The number of a step; nothing where it is none.
+std::optional<double> step_of(const Config& event, std::string_view key) {
+  constexpr double kMost = 9007199254740992.0;  // 2^53
+  const auto step = number_of(event, key);
+  return step && *step >= 0.0 && *step <= kMost && *step == std::floor(*step) ? step : std::nullopt;
+}
+
 void add_value(Curve& curve, const Config& event, std::string_view key) {
-  const auto step = number_of(event, "step"), value = number_of(event, key);
+  const auto step = step_of(event, "step"), value = number_of(event, key);
   if (step && value) curve.add(*step, *value);
 }
 
@@ -51,7 +62,7 @@ class MetricsReader {
 
   // Returns whether the line is an event.
   bool take(const Config& event) {
-    if (!event.is_map() || !number_of(event, "step") || !event.get("split").is_scalar()) {
+    if (!event.is_map() || !step_of(event, "step") || !event.get("split").is_scalar()) {
       return false;
     }
     const std::string split = event.get("split").text();
@@ -60,11 +71,11 @@ class MetricsReader {
     const auto epoch = number_of(event, "epoch");
     if (epoch && step > 0.0 && *epoch > 0.0) run_.epochs_of_a_step = *epoch / step;
     SplitCurves& curves = run_.splits[split];
-    for (const char* key :
-         {"loss", "accuracy", "top5_accuracy", "precision_at_1", "precision_at_3", "precision_at_5",
-          "r2", "mae", "rmse", "perplexity", "bits_per_character", "lr", "examples_per_second"}) {
+    const auto take_value = [&](const char* key) {
       if (number_of(event, key)) add_value(curves[key], event, key);
-    }
+    };
+    std::ranges::for_each(kResults, take_value);
+    for (const char* key : {"lr", "examples_per_second"}) take_value(key);
     if (split == "train") take_training(event);
     return true;
   }
@@ -138,6 +149,35 @@ void read_metrics(const std::string& path, RunData& run) {
     run.remarks.emplace_back(fmt::format(
         "{} line{} of metrics.jsonl could not be read and {} left out", run.damaged_lines,
         run.damaged_lines == 1 ? "" : "s", run.damaged_lines == 1 ? "is" : "are"));
+  }
+}
+
+// Returns whether the curve had no value there.
+bool add_missing(Curve& curve, double step, double value) {
+  const auto place = std::ranges::lower_bound(curve.steps, step) - curve.steps.begin();
+  if (std::ranges::find(curve.steps, step) != curve.steps.end()) return false;
+  curve.steps.insert(curve.steps.begin() + place, step);
+  curve.values.insert(curve.values.begin() + place, value);
+  return true;
+}
+
+// Events may be lost: the last and the best result of a run that has ended are in its summary, too.
+void add_results_of_summary(RunData& run) {
+  if (!run.summary.is_map()) return;
+  bool lacks_events = false;
+  for (const char* split : {"test", "validation"}) {
+    for (const char* name : kResults) {
+      for (const auto& [step_key, prefix] :
+           {std::pair("steps", ""), std::pair("best_step", "best_")}) {
+        const auto step = step_of(run.summary, step_key);
+        const auto value = number_of(run.summary, fmt::format("{}{}_{}", prefix, split, name));
+        if (step && value) lacks_events |= add_missing(run.splits[split][name], *step, *value);
+      }
+    }
+  }
+  if (lacks_events) {
+    run.remarks.emplace_back(
+        "metrics.jsonl lacks the last or the best evaluation, which summary.json has");
   }
 }
 
@@ -234,9 +274,7 @@ void read_result(const Config& report, const char* key, RunData& run) {
   for (const Config& split : splits.items()) {
     if (!split.is_map() || !split.get("split").is_scalar()) continue;
     SplitCurves& curves = run.splits[split.get("split").text()];
-    for (const char* name :
-         {"loss", "accuracy", "top5_accuracy", "precision_at_1", "precision_at_3", "precision_at_5",
-          "r2", "mae", "rmse", "perplexity", "bits_per_character"}) {
+    for (const char* name : kResults) {
       if (const auto value = number_of(split, name)) curves[name].add(step, *value);
     }
   }
@@ -266,6 +304,7 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
     read_result(pruning, "after", run);
   } else {
     read_metrics(folder + "/metrics.jsonl", run);
+    add_results_of_summary(run);
   }
   if (most_pixels > 0) read_pictures(folder, most_pixels, run);
   run.state = state_of(run);

@@ -274,6 +274,8 @@ class Sweep {
       }
       const size_t place = next_++;
       if (has_ended(folder(place))) {
+        std::error_code ignored;  // no failure's output: the run ended after its sweep was killed
+        fs::remove(log_path(place), ignored);
         say(place, "has finished already");
         continue;
       }

@@ -56,11 +56,13 @@ TEST_F(SweepTest, TrainsEachRunAndTellsMeanAndSpread) {
   // Once more: nothing is trained again, a run that was interrupted goes on.
   std::filesystem::remove(part("lr=0.01,seed=1/summary.json"));
   const std::string before = read_text(part("lr=0.01,seed=0/log.txt"));
+  write_text(part("lr=0.01,seed=0.log"), "the run had ended when its sweep was killed\n");
   const Ended again = sweep({"--over", "optimizer.lr=0.01,0.001", "--seeds", "2", "--jobs", "2"});
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_THAT(again.err, HasSubstr("lr=0.01,seed=1: goes on"));
   EXPECT_THAT(again.err, HasSubstr("lr=0.01,seed=0: has finished already"));
   EXPECT_EQ(read_text(part("lr=0.01,seed=0/log.txt")), before);
+  EXPECT_FALSE(std::filesystem::exists(part("lr=0.01,seed=0.log")));
   EXPECT_EQ(again.out, ended.out);
 }
 
