@@ -19,7 +19,7 @@ struct ExportOptions {
   /// Whether sparse weights are stored by their nonzeros: `safetensors` and `onnx` can.
   bool sparse = false;
   /// Which weights of a quantized run are written, "int8" or "float32"; empty: int8 where the
-  /// format has it (safetensors without `sparse`, hf and onnx), else float32.
+  /// format has it (safetensors, hf and onnx), else float32.
   std::string only = {};
   /// Whether an existing file at the path is replaced, or a folder that contains only files of an
   /// earlier export.

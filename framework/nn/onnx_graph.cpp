@@ -45,7 +45,9 @@ std::string OnnxGraph::add(const std::string& type, Names inputs, Attributes att
 
 std::string OnnxGraph::constant(const std::string& what, std::vector<int64_t> dims,
                                 std::variant<Tensor, std::vector<int64_t>> values) {
-  constants_.push_back({unique(what), std::move(dims), std::move(values)});
+  // The slash tells constants from parameters where such a file is read.
+  constants_.push_back(
+      {unique(layer_.empty() ? "/" + what : what), std::move(dims), std::move(values)});
   return constants_.back().name;
 }
 

@@ -84,9 +84,10 @@ void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
 int write_suggestion(const ImportCommand& command) {
   const std::string path = suggested_name(command.file);
   if (!command.out.empty()) {
+    suggested_yaml(command.file, [](const std::string&) {});  // a file that cannot be read first
     throw ConfigError(
-        fmt::format("'{}' does not contain its data: give it with --set data.KEY=VALUE, or leave "
-                    "out --run-dir to write a configuration to {}",
+        fmt::format("'{}' does not contain its data: give it with --set data.KEY=VALUE, or run "
+                    "without --out, which writes a configuration to {}",
                     command.file, path));
   }
   const std::string yaml = suggested_yaml(command.file, print_line);

@@ -133,7 +133,7 @@ void add_prune(CLI::App& app, Action& action) {
       ->add_option("config", c.config_path,
                    "YAML file with the section sparsity; its other sections replace the run's")
       ->type_name("CONFIG");
-  command->add_option("--sparsity", c.sparsity, "Fraction of zeros; replaces a CONFIG")
+  command->add_option("--sparsity", c.sparsity, "Fraction of zeros, instead of CONFIG's")
       ->type_name("S");
   command->add_option("--method", c.method, join(prune_methods(), ", ") + " (default: admm)")
       ->type_name("METHOD");

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/autograd/weight_inputs.h"
+#include "lacuna/framework/nn/evaluation_mode.hpp"
 
 namespace lacuna {
 namespace {
@@ -94,9 +94,8 @@ std::vector<std::string> fold_constants(Module& model, const ModelUnits& units,
     if (slice.is_input && has_removed) means[slice.parameter.get()].slice = &slice;
   }
   if (means.empty()) return {};
-  model.eval();
   {
-    const NoGrad no_grad;
+    const EvaluationMode evaluates(model);
     const WatchWeightInputs watch([&](const ParameterPtr& weight, const Variable& input,
                                       const ConvolutionShape* convolution) {
       const auto found = means.find(weight.get());
@@ -104,7 +103,6 @@ std::vector<std::string> fold_constants(Module& model, const ModelUnits& units,
     });
     run(model);
   }
-  model.train();
   std::vector<std::string> without;
   for (const UnitGraph::Slice& slice : units.slices) {  // in the model's order
     const auto found = means.find(slice.parameter.get());

@@ -7,10 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
-#include <iomanip>
 #include <limits>
-#include <locale>
-#include <sstream>
 #include <system_error>
 
 #include "lacuna/framework/config/names.h"
@@ -135,12 +132,13 @@ bool is_missing_field(std::string_view text) {
 std::optional<double> parse_date(std::string_view text, const std::string& format) {
   const std::string_view field = trimmed_field(text);
   if (format.empty()) return parse_iso_date(field);
-  std::istringstream stream{std::string(field)};
-  stream.imbue(std::locale::classic());
+  // std::get_time takes up to four digits for %y.
+  static const locale_t kClassic = newlocale(LC_ALL_MASK, "C", nullptr);
+  const std::string date(field);
   std::tm time{};
   time.tm_mday = 0;
-  stream >> std::get_time(&time, format.c_str());
-  if (stream.fail() || stream.peek() != std::istringstream::traits_type::eof()) return std::nullopt;
+  const char* const end = strptime_l(date.c_str(), format.c_str(), &time, kClassic);
+  if (end != date.c_str() + date.size()) return std::nullopt;
   const std::optional<double> seconds = seconds_of(time.tm_hour, time.tm_min, time.tm_sec);
   if (!seconds) return std::nullopt;
   return days_of(time.tm_year + 1900, time.tm_mon + 1, time.tm_mday, *seconds);

@@ -108,7 +108,10 @@ void read_hugging_face(Config& section, const ModelContext& context) {
   for (const auto& [key, value] : config.entries()) {
     const bool names_labels = key == "id2label" && is_key(preset, "num_labels");
     const bool is_wanted = is_key(preset, key) || names_labels || is_kept(preset, key);
-    if (!is_wanted || value.is_null() || section.has(key)) continue;
+    // Old files of Llama have -1 for a padding token that there is not.
+    const bool is_none =
+        value.is_null() || (key == "pad_token_id" && value.is_number() && value.as<double>() < 0);
+    if (!is_wanted || is_none || section.has(key)) continue;
     const SourcePosition position = value.position();
     section.set(key, value.clone());
     section.get(key).set_position(position);

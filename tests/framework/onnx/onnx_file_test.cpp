@@ -9,6 +9,7 @@
 
 #include "framework/onnx/onnx_models.h"
 #include "lacuna/framework/core/version.h"
+#include "lacuna/framework/io/storage/onnx_file.hpp"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna::onnx_file_test {
@@ -92,6 +93,23 @@ TEST(OnnxFile, SparseInitializersHoldTheNonzerosOfSparseWeights) {
   EXPECT_EQ(whole, weight->to_dense().to_vector());
   EXPECT_LT(std::filesystem::file_size(folder / "sparse.onnx"),
             std::filesystem::file_size(folder / "dense.onnx"));
+}
+
+TEST(OnnxFile, IsReadBackWithAllParametersAndNoConstants) {
+  const TemporaryFolder folder;
+  const auto model = make_model(
+      "[{type: token_embedding, name: words, vocab_size: 5, features: 4}, {type: "
+      "position_embedding, name: places, form: parameter, positions: 6}, layer_norm, {type: "
+      "linear, out_features: 12}, {type: attention, heads: 2}, select_token, {type: linear, "
+      "out_features: 2}]",
+      {6});
+  export_onnx(*model, {6}, {}, folder / "model.onnx");
+  std::vector<std::string> stored, expected;
+  const auto file = open_onnx(folder / "model.onnx");
+  for (const ArrayEntry& array : file->arrays()) stored.push_back(array.name);
+  for (const ParameterPtr& parameter : model->parameters()) expected.push_back(parameter->name());
+  EXPECT_THAT(expected, testing::Contains("places"));
+  EXPECT_THAT(stored, testing::UnorderedElementsAreArray(expected));
 }
 
 TEST(OnnxFile, TheBatchIsLeftOpen) {

@@ -114,7 +114,13 @@ TEST_F(ExportCommand, MistakesEndWithTheCodeOfTheirKind) {
       run_lacuna({"import", pickle, "--config", config(), "--out", folder_ / "new"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("torch.load"));
-  EXPECT_EQ(listing(folder_.path()), "config.yaml net.pth run w.npz");
+  // What is wrong with the file is said before what is missing.
+  folder_.write("noise.safetensors", "noise that is no header of anything");
+  const Ended noise =
+      run_lacuna({"import", folder_ / "noise.safetensors", "--out", folder_ / "new"});
+  EXPECT_EQ(noise.code, 1);
+  EXPECT_THAT(noise.err, HasSubstr("is not a valid safetensors file"));
+  EXPECT_EQ(listing(folder_.path()), "config.yaml net.pth noise.safetensors run w.npz");
 }
 
 TEST_F(ExportCommand, AFullDiskLeavesNothing) {

@@ -218,6 +218,8 @@ TEST(CsvFields, DatesAreReadAsTheyAreWritten) {
   EXPECT_NEAR(*parse_date("1970-01-01 00:00:43.2"), 0.0005, 1e-12);
   EXPECT_EQ(parse_date("29.02.72", "%d.%m.%y"), 789.0);
   EXPECT_EQ(parse_date("1 Mar 1970 12:00", "%d %b %Y %H:%M"), 59.5);
+  EXPECT_EQ(parse_date("720229", "%y%m%d"), 789.0);
+  EXPECT_EQ(parse_date("19720229", "%Y%m%d"), 789.0);
   for (const char* bad : {"", "1970", "1970-13-01", "2023-02-29", "1970-01-01T", "1970-01-01T24:00",
                           "1970-01-01T06", "1970-1-1", "1970-01-01x", "-970-01-01",
                           "1970-01-01T06:00:00.", "1970-01-01T06:00:00+", "1970-01-01T06:00+6"}) {

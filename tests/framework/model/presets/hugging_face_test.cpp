@@ -61,7 +61,8 @@ TEST_F(FromHuggingFace, KeepsIdsOfTokensAndTheLongestText) {
   folder_.write("config.json",
                 R"({"model_type": "llama", "vocab_size": 53, "hidden_size": 16,
                     "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 16,
-                    "max_position_embeddings": 4096, "bos_token_id": 7, "eos_token_id": [8, 9]})");
+                    "max_position_embeddings": 4096, "bos_token_id": 7, "eos_token_id": [8, 9],
+                    "pad_token_id": -1})");
   const Config section = read();
   expand_preset(section);
   const Config json = hugging_face_config(section, {.example_shape = {16}, .class_names = {}});
