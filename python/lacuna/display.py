@@ -85,7 +85,9 @@ class MaskPicture:
 _SUMMARY = (
     ("test_accuracy", "test accuracy"),
     ("validation_accuracy", "validation accuracy"),
+    ("test_precision_at_1", "test precision at 1"),
     ("test_loss", "test loss"),
+    ("test_perplexity", "test perplexity"),
     ("steps", "steps"),
     ("sparsity", "sparsity"),
     ("nnz", "nonzeros"),
