@@ -18,9 +18,10 @@ source scripts/training_runs.sh
 seeds=${QUANTIZE_SEEDS:-0 1 2}
 networks=${QUANTIZE_NETWORKS:-mnist${cifar:+ resnet20}${text:+ gpt bert}}
 # Of a sparse run: rounded, GPTQ, and trained for a little longer: in float32 (then GPTQ), on grids that are
-# found, on grids that are learned. Of a dense run: mask and grid at once, and one after the other.
+# found, on grids that are learned. Of a dense run: mask and grid at once, and one after the other, in both orders
+# (pruning moves values off the grid, so they are rounded once more to the nearest ones of a new grid).
 sparse_ways='nearest gptq longer observed learned'
-dense_ways='sparsegpt+gptq sparsegpt,gptq admm+gptq admm,gptq'
+dense_ways='sparsegpt+gptq sparsegpt,gptq gptq,sparsegpt admm+gptq admm,gptq gptq,admm'
 ways=${QUANTIZE_WAYS:-$sparse_ways $dense_ways}
 table=docs/measurements/quantize_results.tsv
 groups='pattern: {type: block, rows: 1, cols: 4}'
@@ -129,6 +130,17 @@ quantize_once() { # RUN FOLDER SECTION [ARGUMENTS]
   [ -e "$2/quantize.json" ] ||
     echo "rm -rf '$2'; $one '$program' quantize '$1' --set 'quantize={$3}' ${4:-} --threads 1 --run-dir '$2' > '$2.txt' 2>&1 || cat '$2.txt'"
 }
+# A dense network's int8 values, by GPTQ, in a file.
+on_grid_once() { # NETWORK SEED FOLDER
+  [ ! -e "$3.safetensors" ] || return 0
+  local run import=true
+  run=$(dense_of "$1" "$2")
+  if [ "$1" = resnet20 ]; then
+    import="rm -rf '$3-run' && '$program' import '$run' --config '$(config_of resnet20 "$2")' $(data resnet20) --out '$3-run'"
+    run=$3-run
+  fi
+  echo "rm -rf '$3'; { $import && $one '$program' quantize '$run' --set 'quantize={algorithm: gptq$(covered "$1")}' --threads 1 --run-dir '$3' && $one '$program' export '$3' --format safetensors --only int8 --out '$3.safetensors'; } > '$3.txt' 2>&1 || cat '$3.txt'"
+}
 # A sparse run's masks stay.
 longer_commands() {
   local network seed way section
@@ -143,19 +155,27 @@ longer_commands() {
     done
   done; done
 }
-prune_once() { # RUN FOLDER NETWORK ALGORITHM [SECTION]
+prune_once() { # RUN FOLDER NETWORK ALGORITHM [SECTION [CONFIGURATION]]
   [ -e "$2/prune.json" ] && return
   local more=
   [ "$4" = admm ] && more=', least_squares: true'
   { echo "sparsity: {algorithm: $4, sparsity: $one_shot_sparsity$more, $groups$(filter "$3")}"
     [ -z "${5:-}" ] || echo "quantize: {$5}"
-    [ "$3" != resnet20 ] || cat "$results/quantize-resnet20.yaml"; } >"$2.yaml"
+    [ -z "${6:-}" ] || cat "$6"; } >"$2.yaml"
   local set=
   [ "$3" = resnet20 ] && set=$(data resnet20)
   echo "rm -rf '$2'; $one '$program' prune '$1' '$2.yaml' $set --set train.threads=1 --run-dir '$2' > '$2.txt' 2>&1 || cat '$2.txt'"
 }
+# Of ResNet-20, and of int8 values, there is a file, which has no configuration.
+config_of() { # NETWORK SEED
+  if [ "$1" = resnet20 ]; then
+    echo "$results/quantize-resnet20.yaml"
+  else
+    echo "$(dense_of "$1" "$2")/config.yaml"
+  fi
+}
 first_commands() {
-  local network seed way folder
+  local network seed way folder config
   for network in $networks; do for seed in $seeds; do
     for way in nearest gptq; do
       missing "$network" "$seed" "$way" || continue
@@ -175,11 +195,13 @@ first_commands() {
     for way in $dense_ways; do
       missing "$network" "$seed" "$way" || continue
       folder=$(folder_of "$network" "$seed" "$way")
-      if [[ $way == *+* ]]; then
-        prune_once "$(dense_of "$network" "$seed")" "$folder" "$network" "${way%+*}" "algorithm: gptq$(covered "$network")"
-      else
-        prune_once "$(dense_of "$network" "$seed")" "$folder-run" "$network" "${way%,*}"
-      fi
+      config=
+      [ "$network" = resnet20 ] && config=$(config_of resnet20 "$seed")
+      case $way in
+        *+gptq) prune_once "$(dense_of "$network" "$seed")" "$folder" "$network" "${way%+*}" "algorithm: gptq$(covered "$network")" "$config" ;;
+        gptq,*) on_grid_once "$network" "$seed" "$folder-grid" ;;
+        *) prune_once "$(dense_of "$network" "$seed")" "$folder-run" "$network" "${way%,*}" '' "$config" ;;
+      esac
     done
   done; done
 }
@@ -188,7 +210,20 @@ second_commands() {
   for network in $networks; do for seed in $seeds; do for way in $dense_ways; do
     [[ $way == *,* ]] && missing "$network" "$seed" "$way" || continue
     folder=$(folder_of "$network" "$seed" "$way")
-    [ ! -e "$folder-run/prune.json" ] || quantize_once "$folder-run" "$folder" "algorithm: gptq$(covered "$network")"
+    if [[ $way == gptq,* ]]; then
+      [ ! -e "$folder-grid.safetensors" ] ||
+        prune_once "$folder-grid.safetensors" "$folder-run" "$network" "${way#*,}" '' "$(config_of "$network" "$seed")"
+    elif [ -e "$folder-run/prune.json" ]; then
+      quantize_once "$folder-run" "$folder" "algorithm: gptq$(covered "$network")"
+    fi
+  done; done; done
+}
+third_commands() {
+  local network seed way folder
+  for network in $networks; do for seed in $seeds; do for way in $dense_ways; do
+    [[ $way == gptq,* ]] && missing "$network" "$seed" "$way" || continue
+    folder=$(folder_of "$network" "$seed" "$way")
+    [ ! -e "$folder-run/prune.json" ] || quantize_once "$folder-run" "$folder" "algorithm: nearest$(covered "$network")"
   done; done; done
 }
 
@@ -196,6 +231,7 @@ run_all base_commands
 run_all longer_commands
 run_all first_commands
 run_all second_commands
+run_all third_commands
 
 python3 - "$table" "$results" "$networks" "$seeds" "$ways" <<'PYTHON'
 """Notes the new runs in the table, and prints its means."""
@@ -218,6 +254,9 @@ for network in networks:
             for pruned in (folder / "prune.json", results / f"{folder.name}-run" / "prune.json"):
                 if pruned.exists():
                     last[0] = json.loads(pruned.read_text())["before"]["splits"][-1]
+            on_grid = results / f"{folder.name}-grid" / "quantize.json"
+            if on_grid.exists():
+                last[0] = json.loads(on_grid.read_text())["float32"]["splits"][-1]
             rows.append([network, seed, way] + [f"{split['loss']:.6g}" for split in last] +
                         [f"{split['accuracy']:.4f}" if "accuracy" in split else "" for split in last])
 table.write_text("\n".join(["\t".join(columns)] + ["\t".join(row) for row in rows]) + "\n")

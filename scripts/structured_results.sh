@@ -31,6 +31,7 @@ arguments() {
     rigl-4x4) echo "configs/mnist_mlp_block.yaml" ;;
     rigl-1x1) echo "configs/mnist_mlp_rigl.yaml" ;;
     activation-2:4) echo "configs/mnist_mlp_dense.yaml --set 'sparsifiers=[{tensor: \"relu*.output\", sparsifier: {$nm}}]'" ;;
+    units-*) echo "configs/mnist_mlp_dense.yaml --set 'sparsity={algorithm: structured, to: {flops: 0.${1##*-0.}}, criterion: $(cut -d- -f2 <<<"$1"), update: {freq: 5 %, stop: 50 %}}'" ;;
     share-0) echo "$semi_config --set 'sparsity={algorithm: dense, $hidden}'" ;;
     share-100) arguments semi-2:4 ;;
     share-*) echo "$semi_config --set sparsity.phases.0.until=$((steps * ${1#share-} / 100))" ;;
@@ -40,7 +41,10 @@ arguments() {
 plain='static-2:4 static-2:4-random static-1:4 static-2:4-g4 set-2:4 rigl-2:4 gmp-2:4 semi-2:4 semi-2:4-decay activation-2:4 rigl-4x4 rigl-1x1'
 transposable='static-2:4-exact semi-2:4-exact'
 shares='0 40 60 80 100'
-variants="$plain $transposable $(for s in $shares; do echo "share-$s"; done)"
+criteria='magnitude saliency error'
+parts='0.3 0.1 0.05'
+variants="$plain $transposable $(for s in $shares; do echo "share-$s"; done)
+  $(for part in $parts; do for c in $criteria; do echo "units-$c-$part"; done; done)"
 commands() {
   for seed in $seeds; do
     for variant in $variants; do
@@ -96,6 +100,15 @@ SemiSparse 2:4 for a share of the steps, then the dense master weights
 | sparse steps | accuracy |
 |---|---|
 $(for s in $shares; do row "share-$s" "$s %"; done)
+
+### Units masked while the network trains
+
+\`structured\` masks units of the dense network ([mnist_mlp_dense](../../configs/mnist_mlp_dense.yaml)) in the first half
+of the training, every 5 %. \`lacuna shrink --method dead\` removes them with the same outputs.
+
+| FLOPs that remain | criterion | accuracy |
+|---|---|---|
+$(for part in $parts; do for c in $criteria; do row "units-$c-$part" "$part | \`$c\`"; done; done)
 TEXT
 } >docs/measurements/tables.md.new
 mv docs/measurements/tables.md.new docs/measurements/tables.md
