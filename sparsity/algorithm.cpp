@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/core/profile.hpp"
+#include "lacuna/sparsity/weights/target_checks.hpp"
 
 namespace lacuna {
 
@@ -176,6 +177,7 @@ void SparsityAlgorithm::refresh_targets() {
   std::vector<Shape> shapes;
   for (const SparseWeight& weight : weights_) shapes.push_back(weight.shape());
   if (shapes.empty()) return;
+  require_fraction(type(), options_.sparsity, step_, updates_);  // no plan has looked at own loops
   const std::vector<int64_t> nnz = options_.targets_at(step_, updates_, shapes);
   for (size_t i = 0; i < shapes.size(); ++i) {
     const auto numel = static_cast<double>(std::max<int64_t>(shapes[i].numel(), 1));
@@ -197,6 +199,11 @@ void SparsityAlgorithm::set_mask(SparseWeight& weight, const MaskSet& mask,
 
 MaskUpdate SparsityAlgorithm::install(SparseWeight& weight, const MaskSet& given,
                                       const MaskSet* present, const Tensor* values) {
+  const Shape& shape = given.shape();
+  if (shape.rank() > 1 && shape[0] != weight.shape()[0]) {  // of the same size: another order
+    throw ShapeError(fmt::format("parameter '{}' of shape {} got a mask of shape {}", weight.name(),
+                                 weight.shape().to_string(), shape.to_string()));
+  }
   const MaskSet mask = given.of_shape(weight.shape());
   if (values == nullptr && weight.master() != nullptr) values = &weight.master()->values();
   const MaskChange change =

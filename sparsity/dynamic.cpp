@@ -122,7 +122,14 @@ CounterRng DynamicSparsityAlgorithm::rng(const SparseWeight& weight, const char*
 
 float DynamicSparsityAlgorithm::drop_fraction_at(int64_t step, int64_t updates) const {
   if (!options().drop_fraction) return 0.3f;
-  return std::clamp(options().drop_fraction->at(step, updates), 0.0f, 1.0f);
+  constexpr float kRounding = 1e-5f;
+  const float fraction = options().drop_fraction->at(step, updates);
+  if (fraction >= -kRounding && fraction <= 1.0f + kRounding) {
+    return std::clamp(fraction, 0.0f, 1.0f);
+  }
+  throw ConfigError(
+      fmt::format("{}: the drop_fraction is {} at step {}, expected a fraction from 0 to 1", type(),
+                  Config(fraction).text(), step));
 }
 
 namespace {
@@ -138,7 +145,7 @@ void DynamicSparsityAlgorithm::forecast(Forecast& forecast) const {
   SparsityAlgorithm::forecast(forecast);
   const std::vector<int64_t> update_steps = planned_updates(forecast.steps);
   check_schedules(update_steps, forecast.steps);
-  if (options().drop_fraction) check_drop_fraction(*options().drop_fraction, update_steps);
+  if (options().drop_fraction) check_drop_fraction(update_steps);
   const std::vector<Shape> shapes = forecast.shapes();
   int64_t made = update_schedule().is_update(0) ? 1 : 0;
   for (const int64_t step : update_steps) {
@@ -192,26 +199,17 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
 }
 
 // A fraction that is none, or that climbs again.
-void DynamicSparsityAlgorithm::check_drop_fraction(const Schedule& given,
-                                                   const std::vector<int64_t>& updates) const {
-  const std::string name(type());
+void DynamicSparsityAlgorithm::check_drop_fraction(const std::vector<int64_t>& updates) const {
   const int64_t last = updates.back();
   int64_t made = update_schedule().is_update(0) ? 1 : 0;
-  for (const int64_t step : updates) {
-    constexpr float kRounding = 1e-5f;
-    const float fraction = given.at(step, made++);
-    if (fraction >= -kRounding && fraction <= 1.0f + kRounding) continue;
-    throw ConfigError(
-        fmt::format("{}: the drop_fraction is {} at step {}, expected a fraction from 0 to 1", name,
-                    Config(fraction).text(), step));
-  }
-  const Config drop = given.config();
+  for (const int64_t step : updates) drop_fraction_at(step, made++);
+  const Config drop = options().drop_fraction->config();
   if (schedule_type(drop) == "cosine" &&
       drop.required<double>("half_period") < static_cast<double>(last)) {
     throw ConfigError(fmt::format(
         "{}: the cosine drop_fraction climbs again after its half_period of {} steps, and updates "
         "last until step {}; give the larger of both, or stop updates earlier",
-        name, drop.get("half_period").text(), last));
+        type(), drop.get("half_period").text(), last));
   }
 }
 

@@ -55,7 +55,8 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// The dense gradient row by row, as grow_maximum reads it, without the whole array. Valid until
   /// the gradient is zeroed. *Errors:* StateError if it was not requested.
   Scores gradient_rows(const SparseWeight& weight) const;
-  /// Fraction to drop at this step, in [0, 1].
+  /// Fraction to drop at this step, in [0, 1]. *Errors:* ConfigError if the schedule gives no
+  /// fraction.
   float drop_fraction() const { return drop_fraction_at(step(), updates()); }
   float drop_fraction_at(int64_t step, int64_t updates) const;
   bool keeps_alive() const { return options().keep_alive; }
@@ -76,7 +77,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   DenseGradient& whole_gradient(const SparseWeight& weight) const;
   std::vector<int64_t> planned_updates(int64_t steps) const;
   void check_schedules(const std::vector<int64_t>& updates, int64_t steps) const;
-  void check_drop_fraction(const Schedule& given, const std::vector<int64_t>& updates) const;
+  void check_drop_fraction(const std::vector<int64_t>& updates) const;
 };
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -151,7 +152,15 @@ int64_t Parameter::bytes_by_row() const {
 }
 
 void Parameter::read_rows(std::span<const int64_t> rows, std::span<float> into) const {
-  const int64_t columns = matrix_columns(shape());
+  const int64_t columns = matrix_columns(shape()),
+                available = numel() / std::max<int64_t>(columns, 1);
+  const bool has_rows =
+      std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < available; });
+  if (!has_rows || std::ssize(into) != std::ssize(rows) * columns) {
+    throw ShapeError(
+        fmt::format("parameter '{}' of shape {} has no such rows: {} of them, {} values", name_,
+                    shape().to_string(), rows.size(), into.size()));
+  }
   if (!pattern_->stores_every_position()) {
     const ElementsByRow& by_row = elements_by_row();
     const std::span<const int64_t> begin = by_row.positions.row_begin();

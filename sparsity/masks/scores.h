@@ -44,7 +44,8 @@ struct Scores {
   ShardPeers* peers = nullptr;  ///< null: this process is alone
 };
 
-/// The rows of an array as scores. Dimension 0 is the rows. Shares the array's memory.
+/// The rows of an array as scores. Dimension 0 is the rows. Shares the array's memory. *Errors:*
+/// ShapeError, when the rows are asked for, if the array does not have them.
 ScoreRows rows_of(const Tensor& array);
 
 }  // namespace lacuna

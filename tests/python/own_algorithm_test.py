@@ -137,3 +137,23 @@ def test_registered_functions_are_schedules():
     model.parameters()[0].grad = np.ones((3, 3))
     optimizer.step()
     assert optimizer.lr == 0.5
+
+
+@pytest.mark.parametrize("bad", [float("nan"), 2.0, -1.0])
+@pytest.mark.parametrize("key", ["sparsity", "drop_fraction"])
+@pytest.mark.parametrize("kind", [sparse.SET, sparse.GMP])
+def test_schedules_that_give_no_fraction_are_refused_in_own_loops(kind, key, bad):
+    if (kind, key) == (sparse.GMP, "drop_fraction"):
+        pytest.skip("gmp takes none")
+    options = {"sparsity": 0.5, "update": {"freq": 1}, key: lambda step: 0.5 if step < 2 else bad}
+    model = lc.Model([lc.Linear(20, 10, name="fc1")])
+    algorithm = kind(**options)
+    model.apply(algorithm)
+    optimizer = lc.SGD(model.parameters(), lr=1e-2)
+    optimizer.apply(algorithm)
+    x = np.random.default_rng(0).random((8, 20), dtype=np.float32)
+    with pytest.raises(lc.ConfigError, match=f"the {key} is .* expected a fraction from 0 to 1"):
+        for _ in range(4):
+            lc.cross_entropy(model(x), np.arange(8)).backward()
+            optimizer.step()
+            optimizer.zero_grad()

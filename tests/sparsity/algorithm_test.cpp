@@ -253,6 +253,45 @@ TEST(UpdateMask, MaySetMasksItself) {
   }
 }
 
+/// As many positions, in another order.
+class Turned final : public DynamicSparsityAlgorithm {
+ public:
+  using DynamicSparsityAlgorithm::DynamicSparsityAlgorithm;
+  std::string_view type() const override { return "turned"; }
+
+ protected:
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet&, float) override {
+    return MaskSet::all(Shape{weight.shape()[1], weight.shape()[0]});
+  }
+};
+
+class TooFewScores final : public DynamicSparsityAlgorithm {
+ public:
+  using DynamicSparsityAlgorithm::DynamicSparsityAlgorithm;
+  std::string_view type() const override { return "too_few_scores"; }
+
+ protected:
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float) override {
+    const Tensor scores = Tensor::zeros(Shape{3});
+    return weight.selector().grow_maximum(rows_of(scores), mask.count() + 8, mask);
+  }
+};
+
+TEST(UpdateMask, OfAnotherShapeIsRefused) {
+  TestModel t;
+  Turned algorithm({.sparsity = 0.5, .param_filter = "fc1.weight"});
+  t.apply(algorithm);
+  expect_throws<ShapeError>([&] { t.step(); }, "got a mask of shape");
+}
+
+TEST(UpdateMask, ScoresOfAnotherShapeAreRefused) {
+  TestModel t;
+  TooFewScores algorithm({.sparsity = 0.5, .param_filter = "fc1.weight"});
+  t.apply(algorithm);
+  expect_throws<ShapeError>([&] { t.step(); },
+                            "scores of shape [3] are not those of the weight's positions");
+}
+
 TEST(UpdateRecords, CountRowsAndColumnsWithoutANonzero) {
   TestModel t;
   Lines algorithm({.param_filter = "fc1.weight", .update = UpdateSchedule::at_steps({1, 2})});

@@ -119,6 +119,8 @@ TEST(RowGradient, OfACompressedParameterIsThatOfItsElements) {
   std::vector<float> values(6, -1.0f);
   parameter->read_rows(wanted, values);
   EXPECT_THAT(values, ElementsAre(0, 8, 3, 4, 0, 0));
+  EXPECT_THROW(parameter->read_rows(wanted, std::span(values).first(5)), ShapeError);
+  EXPECT_THROW(parameter->read_rows(std::vector<int64_t>{3, -1, 0}, values), ShapeError);
 }
 
 TEST(RowGradient, ATapSeesAllRows) {
