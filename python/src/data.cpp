@@ -160,7 +160,7 @@ void bind_data(py::module_& module) {
       "A set of examples. `data[i]` and `data[[i, j]]` return pairs of arrays: inputs and answers. "
       "A subclass defines `__len__(self)` and `__getitem__(self, i)`, which returns (x, y): x is "
       "an array of numbers (a byte b becomes b / 255), y an integer (a class), numbers (targets) "
-      "or None. All examples have the shape and type of the first one. If the subclass sets "
+      "or None. All examples have the shape of the first one. If the subclass sets "
       "neither `num_classes` nor `class_names`, the largest class is found by a pass over all "
       "examples.")
       .def(py::init_alias<>())
@@ -180,7 +180,26 @@ void bind_data(py::module_& module) {
             own_dataset(d).set_class_names(std::move(names));
           },
           "Names of the classes; an empty list if they have none. A subclass may set it.")
-      .def("__getitem__", &gather, py::arg("indices"))
+      .def(
+          "__getitem__",
+          [](const Dataset& d, const py::array_t<bool>& mask) {
+            if (mask.ndim() != 1 || mask.size() != d.size()) {
+              throw py::index_error("a mask of examples needs one value for each of them");
+            }
+            std::vector<int64_t> indices;
+            for (int64_t i = 0; i < d.size(); ++i) {
+              if (mask.at(i)) indices.push_back(i);
+            }
+            return gather(d, indices);
+          },
+          py::arg("mask").noconvert())
+      .def(
+          "__getitem__",
+          [](const Dataset& d, std::vector<int64_t> indices) {
+            for (int64_t& index : indices) index += index < 0 ? d.size() : 0;
+            return gather(d, indices);
+          },
+          py::arg("indices"))
       .def("__getitem__", [](const Dataset& d, int64_t index) {
         if (index < -d.size() || index >= d.size()) throw py::index_error("index out of range");
         const py::tuple pair = gather(d, {index < 0 ? index + d.size() : index});

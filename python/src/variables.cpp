@@ -89,12 +89,20 @@ void bind_class(py::module_& module) {
                        "can read it without a copy (`np.asarray(v)`, `v.numpy()`).")
       .def(
           py::init([](const py::object& value, bool requires_grad) {
-            if (requires_grad) return Variable::leaf(to_tensor(value));
+            if (requires_grad) {
+              const py::array array = py::array::ensure(value);
+              if (array && array.dtype().kind() == 'i') {
+                throw py::type_error(
+                    "integers are ids of tokens and have no gradient; give floats (float32)");
+              }
+              return Variable::leaf(to_tensor(value));
+            }
             return to_variable(value);
           }),
           py::arg("value"), py::arg("requires_grad") = false,
           "Makes a constant or, with requires_grad, a leaf that collects a gradient. Arrays of 32- "
-          "or 64-bit integers are ids of tokens. A C-ordered float32 array is shared, not copied.")
+          "or 64-bit integers are ids of tokens. A C-ordered float32 array is shared, not copied: "
+          "do not change it before `backward`.")
       .def_property_readonly("shape", [](const Variable& v) { return v.shape(); })
       .def_property_readonly("ndim", [](const Variable& v) { return v.shape().rank(); })
       .def_property_readonly("requires_grad", &Variable::requires_grad)
@@ -158,6 +166,11 @@ void bind_class(py::module_& module) {
            [](const Variable& v) {
              if (v.shape().rank() == 0) throw py::type_error("a scalar has no length");
              return v.shape()[0];
+           })
+      .def("__bool__",
+           [](const Variable& v) {
+             if (v.shape().numel() == 1) return v.value().to_vector().front() != 0.0f;
+             throw py::value_error("only a Variable of one value is true or false");
            })
       .def("__repr__", &describe_variable)
       .def("__reduce__",

@@ -57,3 +57,16 @@ def test_datasets_of_arrays_and_metrics():
     assert "r2" in wide.evaluate(targets)
     bytes_ = lc.ArrayDataset((x * 255).astype(np.uint8), y)
     np.testing.assert_allclose(bytes_[0][0], np.floor(x[0] * 255) / 255, rtol=1e-6)
+
+
+def test_examples_are_chosen_as_in_numpy():
+    x = np.arange(10, dtype=np.float32).reshape(5, 2)
+    data = lc.ArrayDataset(x, np.arange(5) % 3)
+    for chosen in (np.arange(5) > 2, [3, 0], [-1, -5], np.array([1, 1]), []):
+        inputs, labels = data[chosen]
+        index = np.asarray(chosen, dtype=None if len(chosen) else int)
+        np.testing.assert_array_equal(inputs, x[index].reshape(-1, 2))
+        np.testing.assert_array_equal(labels, (np.arange(5) % 3)[index])
+    for bad in ([5], [-6], np.ones(4, bool), np.ones((5, 1), bool)):
+        with pytest.raises((IndexError, lc.Error)):
+            data[bad]

@@ -68,3 +68,11 @@ def test_a_function_that_is_passed_again_takes_its_place(tmp_path):
     run = lc.train(config(falling), run_dir=tmp_path / "run", resume=True, data=DATA)
     assert run.state == "finished"
     assert_same(run, lc.train(config(falling), run_dir=tmp_path / "whole", data=DATA))
+
+
+def test_a_variable_of_one_value_is_true_or_false():
+    assert not lc.Variable(np.zeros(1, np.float32)) and lc.Variable(np.ones((1, 1), np.float32))
+    with pytest.raises(ValueError, match="one value"):
+        bool(lc.Variable(np.ones(2, np.float32)))
+    with pytest.raises(TypeError, match="ids of tokens"):
+        lc.Variable(np.ones((2, 2), np.int64), requires_grad=True)
