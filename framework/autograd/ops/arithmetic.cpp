@@ -1,5 +1,7 @@
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 
+#include <algorithm>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -86,7 +88,13 @@ struct ScaleNode final : Node {
 }  // namespace
 
 DeferredSum::DeferredSum(Variable a, Variable b)
-    : a_(std::move(a)), b_(std::move(b)), shard_(current_shard()) {}
+    : a_(std::move(a)), b_(std::move(b)), shard_(current_shard()) {
+  const auto depth_of = [](const Variable& x) {
+    const DeferredSum* const sum = deferred_sum(x);
+    return sum == nullptr ? 0 : sum->depth();
+  };
+  depth_ = 1 + std::max(depth_of(a_), depth_of(b_));
+}
 
 Variable DeferredSum::compute() {
   const ShardScope shard(shard_);
@@ -104,7 +112,9 @@ Variable add(const Variable& a, const Variable& b) {
   if (const auto sum = fused_add(a, b)) return *sum;
   // Values of leaves may change before a deferred sum is computed.
   if (a.shape() == b.shape() && !a.is_leaf() && !b.is_leaf()) {
-    return Variable::deferred(shape, std::make_shared<DeferredSum>(a, b));
+    constexpr int kDeepest = 32;  // they are computed and destroyed by recursion
+    auto sum = std::make_shared<DeferredSum>(a, b);
+    if (sum->depth() <= kDeepest) return Variable::deferred(shape, std::move(sum));
   }
   return record<AddNode>(apply(lacuna::add, a.value(), b.value(), shape), {a, b});
 }

@@ -18,10 +18,13 @@ class DeferredSum final : public DeferredValue {
   /// Stores the sum, in any order, after another operation has computed it.
   void set_value(Tensor value) { value_ = std::move(value); }
   Variable compute() override;
+  /// How many deferred sums are computed one within the other, with this one.
+  int depth() const { return depth_; }
 
  private:
   Variable a_, b_;
   int64_t shard_;
+  int depth_;
   Tensor value_;
 };
 

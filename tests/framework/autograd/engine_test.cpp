@@ -71,6 +71,19 @@ TEST(Backward, ALongChainIsDestroyedWithoutBackward) {
   EXPECT_FALSE(y.defined());
 }
 
+TEST(Backward, ALongSumIsComputedAndDestroyed) {
+  for (const bool is_computed : {false, true}) {
+    const Variable x = leaf({1.0f, 2.0f});
+    const Variable term = scale(x, 0.5f);
+    Variable sum = scale(x, 0.0f);
+    for (int i = 0; i < kLong; ++i) sum = sum + term;
+    if (!is_computed) continue;
+    EXPECT_THAT(sum.value().to_vector(), testing::ElementsAre(50000.0f, 100000.0f));
+    backward(sum, Tensor::from({2}, std::vector<float>{1.0f, 1.0f}));
+    EXPECT_THAT(x.gradient().to_vector(), testing::ElementsAre(50000.0f, 50000.0f));
+  }
+}
+
 TEST(Backward, ASecondOneIsAnError) {
   const Variable x = leaf({1.0f});
   const Variable y = scale(x, 2.0f);
