@@ -42,7 +42,7 @@ plain='static-2:4 static-2:4-random static-1:4 static-2:4-g4 set-2:4 rigl-2:4 gm
 transposable='static-2:4-exact semi-2:4-exact'
 shares='0 40 60 80 100'
 criteria='magnitude saliency error'
-parts='0.3 0.1 0.05'
+parts='0.3 0.1'
 variants="$plain $transposable $(for s in $shares; do echo "share-$s"; done)
   $(for part in $parts; do for c in $criteria; do echo "units-$c-$part"; done; done)"
 commands() {
