@@ -51,13 +51,13 @@ def verdict(row, best):
     gain = (statistics.mean(b) - statistics.mean(a)) * (1 if row.larger_is_better else -1)
     unit, digits = ("points", 2) if is_accuracy(row) else ("nats", 3)
     apart = min(b) > max(a) or max(b) < min(a)
-    text = f"**{'Sparse' if gain > 0 else 'Dense'} is ahead by {abs(gain):.{digits}f} {unit}**"
-    seeds = min(len(a), len(b))
-    if seeds > 1:
-        text += "; the ranges are apart" if apart else "; the ranges overlap"
-    else:
-        text += " (one seed)"
-    return text + "."
+    ahead = f"**{'Sparse' if gain > 0 else 'Dense'} is ahead by {abs(gain):.{digits}f} {unit}**"
+    return f"{ahead}; the ranges {'are apart' if apart else 'overlap'}."
+
+
+def is_finished(found):
+    """Other seeds are the last to be trained, and only of the best settings."""
+    return all(groups and len(groups[0][2]) > 1 for groups in found.values())
 
 
 def table(row, found, steps):
@@ -80,7 +80,7 @@ def write(rows):
     text, drawn, open_rows = [], [], []
     for row in rows:
         found = finals(row, runs)
-        if not all(found.values()):
+        if not is_finished(found):
             open_rows.append(row)
             continue
         best = {side: groups[0] for side, groups in found.items()}
@@ -89,7 +89,7 @@ def write(rows):
                  f"Predicted: {row.predicted}.", "", *table(row, found, steps), ""]
         drawn.append((row, best))
     if open_rows:
-        text += ["Not measured yet: " + ", ".join(f"`{row.name}`" for row in open_rows) + " (`--row NAME`).", ""]
+        text += ["Not finished yet: " + ", ".join(f"`{row.name}`" for row in open_rows) + " (`--row NAME`).", ""]
     if drawn:
         draw(drawn, steps)
         text += ["![The best dense and the best sparse network over the seconds of training](equal_time.svg)", ""]
