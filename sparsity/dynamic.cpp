@@ -122,14 +122,8 @@ CounterRng DynamicSparsityAlgorithm::rng(const SparseWeight& weight, const char*
 
 float DynamicSparsityAlgorithm::drop_fraction_at(int64_t step, int64_t updates) const {
   if (!options().drop_fraction) return 0.3f;
-  constexpr float kRounding = 1e-5f;
-  const float fraction = options().drop_fraction->at(step, updates);
-  if (fraction >= -kRounding && fraction <= 1.0f + kRounding) {
-    return std::clamp(fraction, 0.0f, 1.0f);
-  }
-  throw ConfigError(
-      fmt::format("{}: the drop_fraction is {} at step {}, expected a fraction from 0 to 1", type(),
-                  Config(fraction).text(), step));
+  return require_fraction(type(), "drop_fraction", options().drop_fraction->at(step, updates),
+                          step);
 }
 
 namespace {

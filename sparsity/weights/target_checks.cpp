@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {
@@ -23,14 +25,16 @@ void require_fan_in_fits(std::string_view type, const SparsityTarget& target,
   }
 }
 
+float require_fraction(std::string_view type, std::string_view what, float value, int64_t step) {
+  constexpr float kRounding = 1e-5f;
+  if (value >= -kRounding && value <= 1.0f + kRounding) return std::clamp(value, 0.0f, 1.0f);
+  throw ConfigError(fmt::format("{}: the {} is {} at step {}, expected a fraction from 0 to 1",
+                                type, what, Config(value).text(), step));
+}
+
 void require_fraction(std::string_view type, const SparsityTarget& target, int64_t step,
                       int64_t updates) {
-  constexpr float kRounding = 1e-5f;
-  const float sparsity = target.schedule().at(step, updates);
-  if (sparsity >= -kRounding && sparsity <= 1.0f + kRounding) return;
-  throw ConfigError(
-      fmt::format("{}: the sparsity is {} at step {}, expected a fraction from 0 to 1", type,
-                  Config(sparsity).text(), step));
+  require_fraction(type, "sparsity", target.schedule().at(step, updates), step);
 }
 
 }  // namespace lacuna

@@ -14,6 +14,9 @@ namespace lacuna {
 void require_fan_in_fits(std::string_view type, const SparsityTarget& target,
                          const Forecast& forecast);
 
+/// The value of a schedule at a step, in [0, 1]: rounding is cut off. *Errors:* ConfigError "rigl:
+/// the drop_fraction is 1.5 at step 3, expected a fraction from 0 to 1"; NaN is no fraction, too.
+float require_fraction(std::string_view type, std::string_view what, float value, int64_t step);
 /// *Errors:* ConfigError when the schedule gives no fraction at that step.
 void require_fraction(std::string_view type, const SparsityTarget& target, int64_t step,
                       int64_t updates);

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/sparsity/dynamic.h"
@@ -253,40 +255,40 @@ TEST(UpdateMask, MaySetMasksItself) {
   }
 }
 
-/// As many positions, in another order.
-class Turned final : public DynamicSparsityAlgorithm {
+/// Its masks come from a function.
+class Answering final : public DynamicSparsityAlgorithm {
  public:
-  using DynamicSparsityAlgorithm::DynamicSparsityAlgorithm;
-  std::string_view type() const override { return "turned"; }
-
- protected:
-  MaskSet update_mask(const SparseWeight& weight, const MaskSet&, float) override {
-    return MaskSet::all(Shape{weight.shape()[1], weight.shape()[0]});
-  }
-};
-
-class TooFewScores final : public DynamicSparsityAlgorithm {
- public:
-  using DynamicSparsityAlgorithm::DynamicSparsityAlgorithm;
-  std::string_view type() const override { return "too_few_scores"; }
+  using Answer = std::function<MaskSet(const SparseWeight&, const MaskSet&)>;
+  explicit Answering(Answer answer)
+      : DynamicSparsityAlgorithm({.sparsity = 0.5, .param_filter = "fc1.weight"}),
+        answer_(std::move(answer)) {}
+  std::string_view type() const override { return "answering"; }
 
  protected:
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float) override {
-    const Tensor scores = Tensor::zeros(Shape{3});
-    return weight.selector().grow_maximum(rows_of(scores), mask.count() + 8, mask);
+    return answer_(weight, mask);
   }
+
+ private:
+  Answer answer_;
 };
 
+// As many positions, in another order.
 TEST(UpdateMask, OfAnotherShapeIsRefused) {
   TestModel t;
-  Turned algorithm({.sparsity = 0.5, .param_filter = "fc1.weight"});
+  Answering algorithm([](const SparseWeight& weight, const MaskSet&) {
+    return MaskSet::all(Shape{weight.shape()[1], weight.shape()[0]});
+  });
   t.apply(algorithm);
   expect_throws<ShapeError>([&] { t.step(); }, "got a mask of shape");
 }
 
 TEST(UpdateMask, ScoresOfAnotherShapeAreRefused) {
   TestModel t;
-  TooFewScores algorithm({.sparsity = 0.5, .param_filter = "fc1.weight"});
+  Answering algorithm([](const SparseWeight& weight, const MaskSet& mask) {
+    const Tensor scores = Tensor::zeros(Shape{3});
+    return weight.selector().grow_maximum(rows_of(scores), mask.count() + 8, mask);
+  });
   t.apply(algorithm);
   expect_throws<ShapeError>([&] { t.step(); },
                             "scores of shape [3] are not those of the weight's positions");
