@@ -64,14 +64,14 @@ Ground draw_ground(GlyphDraws& draws) {
   return ground;
 }
 
-// One channel: the ground, over it the stray strokes, over them the digit, and noise.
+// In each channel: the ground, over it the stray strokes, over them the digit.
 struct Layers {
   Ground ground;
   GlyphCanvas strays{kSide}, digit{kSide};
   Colour stray_colour{}, digit_colour{};
 
-  float at(size_t pixel, size_t channel) const {
-    const int column = static_cast<int>(pixel) % kSide, row = static_cast<int>(pixel) / kSide;
+  float at(int column, int row, size_t channel) const {
+    const auto pixel = static_cast<size_t>(row * kSide + column);
     float level = ground.at(column, row, channel);
     level += strays.ink()[pixel] * (stray_colour[channel] - level);
     level += digit.ink()[pixel] * (digit_colour[channel] - level);
@@ -81,14 +81,15 @@ struct Layers {
 
 void write_pixels(const Layers& layers, const GlyphDraws& draws, float noise,
                   std::span<uint8_t> pixels) {
-  for (size_t block = 0; block < pixels.size() / 16; ++block) {
-    const auto words = draws.noise_block(block);
-    for (size_t i = 0; i < 16; ++i) {
-      const auto byte = static_cast<int>((words[i / 4] >> (8 * (i % 4))) & 255);
-      const size_t at = 16 * block + i;
-      const float level = layers.at(at % (kSide * kSide), at / (kSide * kSide)) +
-                          noise * (static_cast<float>(byte) / 127.5f - 1.0f);
-      pixels[at] = static_cast<uint8_t>(255.0f * std::clamp(level, 0.0f, 1.0f) + 0.5f);
+  draws.noise(pixels);
+  uint8_t* pixel = pixels.data();
+  for (size_t channel = 0; channel < 3; ++channel) {
+    for (int row = 0; row < kSide; ++row) {
+      for (int column = 0; column < kSide; ++column, ++pixel) {
+        const float level =
+            layers.at(column, row, channel) + noise * (static_cast<float>(*pixel) / 127.5f - 1.0f);
+        *pixel = static_cast<uint8_t>(std::clamp(static_cast<int>(255.0f * level + 0.5f), 0, 255));
+      }
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -99,32 +100,67 @@ GlyphCanvas::GlyphCanvas(int side)
       ink_(static_cast<size_t>(side * side)),
       distance_(static_cast<size_t>(side * side)) {}
 
+GlyphCanvas::Box GlyphCanvas::around(std::span<const GlyphPoint> points, float reach) const {
+  GlyphPoint low = points.front(), high = low;
+  for (const GlyphPoint& point : points) {
+    low = {std::min(low.x, point.x), std::min(low.y, point.y)};
+    high = {std::max(high.x, point.x), std::max(high.y, point.y)};
+  }
+  const auto from = [&](float p) {
+    return std::clamp(static_cast<int>(std::floor(p - reach)), 0, side_);
+  };
+  const auto to = [&](float p) {
+    return std::clamp(static_cast<int>(std::ceil(p + reach)) + 1, 0, side_);
+  };
+  return {from(low.y), to(high.y), from(low.x), to(high.x)};
+}
+
 void GlyphCanvas::stroke(std::span<const GlyphPoint> chain, float radius, float ink) {
   const float reach = radius + 0.5f;
-  std::ranges::fill(distance_, reach * reach);
-  for (size_t i = 0; i + 1 < chain.size(); ++i) piece(chain[i], chain[i + 1], reach);
-  for (size_t i = 0; i < ink_.size(); ++i) {
-    const float cover = std::clamp(reach - std::sqrt(distance_[i]), 0.0f, 1.0f);
-    ink_[i] = std::max(ink_[i], cover * ink);
+  const Box box = around(chain, reach);
+  for (int row = box.top; row < box.bottom; ++row) {
+    std::fill_n(distance_.begin() + row * side_ + box.left, std::max(box.right - box.left, 0),
+                reach * reach);
+  }
+  for (size_t i = 0; i + 1 < chain.size(); ++i) piece(chain.subspan(i, 2), reach);
+  for (int row = box.top; row < box.bottom; ++row) {
+    const float* const distance = distance_.data() + row * side_;
+    float* const level = ink_.data() + row * side_;
+    for (int column = box.left; column < box.right; ++column) {
+      const float cover = std::min(reach - std::sqrt(distance[column]), 1.0f);
+      level[column] = std::max(level[column], cover * ink);
+    }
   }
 }
 
-void GlyphCanvas::piece(GlyphPoint a, GlyphPoint b, float reach) {
-  const auto low = [&](float p, float q) {
-    return std::clamp(static_cast<int>(std::floor(std::min(p, q) - reach)), 0, side_);
-  };
-  const auto high = [&](float p, float q) {
-    return std::clamp(static_cast<int>(std::ceil(std::max(p, q) + reach)) + 1, 0, side_);
-  };
+void GlyphCanvas::piece(std::span<const GlyphPoint> ends, float reach) {
+  const Box box = around(ends, reach);
+  const GlyphPoint a = ends[0], b = ends[1];
   const float dx = b.x - a.x, dy = b.y - a.y;
   const float length = std::max(dx * dx + dy * dy, 1e-12f);
-  for (int row = low(a.y, b.y); row < high(a.y, b.y); ++row) {
-    for (int column = low(a.x, b.x); column < high(a.x, b.x); ++column) {
-      const float px = static_cast<float>(column) - a.x, py = static_cast<float>(row) - a.y;
-      const float t = std::clamp((px * dx + py * dy) / length, 0.0f, 1.0f);
+  for (int row = box.top; row < box.bottom; ++row) {
+    float* const nearest = distance_.data() + row * side_;
+    const float py = static_cast<float>(row) - a.y;
+    for (int column = box.left; column < box.right; ++column) {
+      const float px = static_cast<float>(column) - a.x;
+      const float t = std::min(std::max(px * dx + py * dy, 0.0f), length) / length;
       const float ex = px - t * dx, ey = py - t * dy;
-      float& nearest = distance_[static_cast<size_t>(row * side_ + column)];
-      nearest = std::min(nearest, ex * ex + ey * ey);
+      nearest[column] = std::min(nearest[column], ex * ex + ey * ey);
+    }
+  }
+}
+
+void GlyphDraws::noise(std::span<uint8_t> bytes) const {
+  constexpr size_t kBlocks = 64, kBytes = 16;  // at a time; of a block
+  std::array<uint64_t, kBlocks> numbers;
+  std::array<uint32_t, kBlocks * kBytes / sizeof(uint32_t)> words;
+  for (size_t first = 0; first < bytes.size(); first += kBlocks * kBytes) {
+    const size_t count = std::min(bytes.size() - first, kBlocks * kBytes);
+    const std::span<uint64_t> blocks = std::span(numbers).first((count + kBytes - 1) / kBytes);
+    std::iota(blocks.begin(), blocks.end(), kNoise + first / kBytes);
+    draw_blocks(rng_, blocks, std::span(words).first(blocks.size() * kBytes / sizeof(uint32_t)));
+    for (size_t i = 0; i < count; ++i) {
+      bytes[first + i] = static_cast<uint8_t>(words[i / 4] >> (8 * (i % 4)));
     }
   }
 }

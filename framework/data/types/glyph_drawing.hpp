@@ -20,6 +20,12 @@ namespace lacuna {
 
 inline constexpr int kGlyphDigits = 10;
 
+/// A level of light as a byte: rounded, and held between black (0) and white (1). In double
+/// precision, adding a half is exact, so this is std::lround, at a fraction of its cost.
+inline uint8_t byte_of(float level) {
+  return static_cast<uint8_t>(std::clamp(static_cast<int>(255.0f * level + 0.5), 0, 255));
+}
+
 /// The random numbers of one example: uniform, in the order of the calls.
 class GlyphDraws {
  public:
@@ -31,8 +37,8 @@ class GlyphDraws {
   int below(int bound) {
     return std::min(bound - 1, static_cast<int>(uniform(0, static_cast<float>(bound))));
   }
-  /// Of pixel noise: 16 uniform bytes in four words, far from where the other draws come.
-  std::array<uint32_t, 4> noise_block(uint64_t block) const { return rng_.block(kNoise + block); }
+  /// Pixel noise: uniform bytes, from blocks far from where the other draws come.
+  void noise(std::span<uint8_t> bytes) const;
 
  private:
   static constexpr uint64_t kNoise = uint64_t{1} << 32;
@@ -52,7 +58,12 @@ class GlyphCanvas {
   int side() const { return side_; }
 
  private:
-  void piece(GlyphPoint a, GlyphPoint b, float reach);
+  struct Box {
+    int top, bottom, left, right;  // the pixels [top, bottom) × [left, right)
+  };
+  // The pixels that a pen of that reach touches on its way along the points.
+  Box around(std::span<const GlyphPoint> points, float reach) const;
+  void piece(std::span<const GlyphPoint> ends, float reach);
 
   int side_;
   std::vector<float> ink_;

@@ -1,7 +1,6 @@
 #include "lacuna/framework/data/types/glyphs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "lacuna/framework/data/types/glyph_drawing.hpp"
@@ -17,14 +16,9 @@ constexpr float kMaxNoise = 0.25f;  // largest amplitude of the pixel noise, of 
 void write_pixels(const GlyphCanvas& canvas, const GlyphDraws& draws, float noise,
                   std::span<uint8_t> pixels) {
   const std::span<const float> ink = canvas.ink();
-  for (size_t block = 0; block < pixels.size() / 16; ++block) {
-    const auto words = draws.noise_block(block);
-    for (size_t i = 0; i < 16; ++i) {
-      const auto byte = static_cast<int>((words[i / 4] >> (8 * (i % 4))) & 255);
-      const float level = ink[16 * block + i] + noise * (static_cast<float>(byte) / 127.5f - 1.0f);
-      pixels[16 * block + i] =
-          static_cast<uint8_t>(std::lround(255.0f * std::clamp(level, 0.0f, 1.0f)));
-    }
+  draws.noise(pixels);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = byte_of(ink[i] + noise * (static_cast<float>(pixels[i]) / 127.5f - 1.0f));
   }
 }
 

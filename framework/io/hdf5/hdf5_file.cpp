@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -75,6 +76,18 @@ Hdf5Type type_of(hid_t element) {
     default:
       return Hdf5Type::Other;
   }
+}
+
+Id transfer_list(hid_t file_type, hid_t memory_type, int64_t count) {
+  constexpr size_t kDefault = size_t{1} << 20;
+  constexpr size_t kTextInFile = 16;  // a length and a place in a heap
+  const size_t element = std::max({H5Tget_size(file_type), H5Tget_size(memory_type), kTextInFile});
+  const auto elements = static_cast<size_t>(std::max<int64_t>(count, 1));
+  Id transfer(H5Pcreate(H5P_DATASET_XFER));
+  if (elements < kDefault && elements * element < kDefault) {
+    H5Pset_buffer(transfer, elements * element, nullptr, nullptr);
+  }
+  return transfer;
 }
 
 // Called by the library at each external link; a negative answer ends the search. The flag tells

@@ -61,6 +61,11 @@ std::string absolute(std::string_view path);
 
 Hdf5Type type_of(hid_t element);
 
+/// The property list with which `count` values are read or written. Where the library converts
+/// them, strings above all, it would clear two buffers of 1 MiB for each call: these are no larger
+/// than the values.
+Id transfer_list(hid_t file_type, hid_t memory_type, int64_t count);
+
 /// Where a file that is being written goes.
 struct Sink {
   int descriptor = -1;

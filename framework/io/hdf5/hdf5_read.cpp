@@ -155,7 +155,7 @@ class Item {
     // A value that does not fit ends the reading instead of being clamped, but for floats: those
     // become infinite, as in numpy.
     bool is_out_of_range = false;
-    const Id transfer(H5Pcreate(H5P_DATASET_XFER));
+    const Id transfer = hdf5::transfer_list(type_, memory_type, shape_.numel());
     if (H5Tget_class(memory_type) == H5T_INTEGER) {
       H5Pset_type_conv_cb(transfer, stop_out_of_range, &is_out_of_range);
     }

@@ -95,8 +95,9 @@ void write_dataset(const OpenFile& file, std::string_view where, const Shape& sh
                               links, creation, H5P_DEFAULT));
   require_written(file, where, dataset >= 0);
   if (shape.numel() == 0) return;
+  const Id transfer = hdf5::transfer_list(elements.file_type, elements.memory_type, shape.numel());
   const herr_t written =
-      H5Dwrite(dataset, elements.memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, elements.values);
+      H5Dwrite(dataset, elements.memory_type, H5S_ALL, H5S_ALL, transfer, elements.values);
   require_written(file, where, written >= 0);
 }
 

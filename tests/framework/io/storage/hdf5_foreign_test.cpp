@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -82,6 +84,36 @@ TEST_F(Hdf5ForeignFile, BooleansOfNumpyAreIntegers) {
   EXPECT_EQ(file.type("flags"), Hdf5Type::Integer);
   EXPECT_THAT(file.read_integers("flags"), ElementsAre(1, 0, 1));
   EXPECT_THAT(file.read_floats("flags").to_vector(), ElementsAre(1, 0, 1));
+}
+
+// Fewer values than the buffer holds in which the library converts them, more, and some that are
+// larger than it.
+TEST_F(Hdf5ForeignFile, AnyNumberAndWidthOfTextsIsRead) {
+  const hid_t variable = H5Tcopy(H5T_C_S1), wide = H5Tcopy(H5T_C_S1);
+  H5Tset_size(variable, H5T_VARIABLE);
+  const size_t width = size_t{3} << 20;
+  H5Tset_size(wide, width);
+  std::vector<std::string> texts(70000);
+  std::vector<const char*> pointers;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    texts[i] = std::to_string(i);
+    pointers.push_back(texts[i].c_str());
+  }
+  add("one", variable, {1}, pointers.data() + 7);
+  add("many", variable, {pointers.size()}, pointers.data());
+  const std::string both = std::string(width - 1, 'a') + std::string(1, '\0') +
+                           std::string(width - 1, 'b') + std::string(1, '\0');
+  add("wide", wide, {2}, both.data());
+  std::vector<double> numbers(200000);
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  add("numbers", H5T_NATIVE_DOUBLE, {numbers.size()}, numbers.data());
+  const Hdf5File file = reopen();
+  EXPECT_THAT(file.read_texts("one"), ElementsAre("7"));
+  EXPECT_EQ(file.read_texts("many"), texts);
+  EXPECT_THAT(file.read_texts("wide"),
+              ElementsAre(std::string(width - 1, 'a'), std::string(width - 1, 'b')));
+  EXPECT_EQ(file.read_floats("numbers").to_vector(),
+            std::vector<float>(numbers.begin(), numbers.end()));
 }
 
 TEST_F(Hdf5ForeignFile, FixedTextIsReadInEveryPadding) {
