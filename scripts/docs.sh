@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the documentation a static site that can be searched: the guides, the reference, and the API of
-# the installed headers. A warning of Doxygen is an error.
+# Makes the documentation a static site: the guides, the reference, and the API of the installed
+# headers. Its search finds pages and C++ names. A warning of Doxygen is an error.
 # usage: scripts/docs.sh [FOLDER]   (default: build/site)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -92,7 +92,7 @@ def write(rows):
         text += ["Not finished yet: " + ", ".join(f"`{row.name}`" for row in open_rows) + " (`--row NAME`).", ""]
     if drawn:
         draw(drawn, steps)
-        text += ["![The best dense and the best sparse network over the seconds of training](equal_time.svg)", ""]
+        text += ["![The best dense and the best sparse network over the training](equal_time.svg)", ""]
     page = PAGE.read_text()
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
@@ -158,8 +158,9 @@ def panel(row, best, steps, left):
             svg.append(f'<polyline fill="none" stroke="{COLOURS[side]}" stroke-width="1.6" points="'
                        + " ".join(f"{x(s):.1f},{y(v):.1f}" for s, v in inside) + '"/>')
         height = (270 if is_accuracy(row) else 60) + 20 * place
-        svg.append(f'<path d="M{left + 80} {height}h24" stroke="{COLOURS[side]}" stroke-width="3"/>')
-        svg.append(f'<text x="{left + 110}" y="{height + 4}">{side}, {best[side][0]}</text>')
+        svg.append(f'<rect x="{left + 10}" y="{height - 10}" width="280" height="20" fill="white" fill-opacity="0.8"/>')
+        svg.append(f'<path d="M{left + 14} {height}h24" stroke="{COLOURS[side]}" stroke-width="3"/>')
+        svg.append(f'<text x="{left + 44}" y="{height + 4}">{side}, {best[side][0]}</text>')
     return svg
 
 

@@ -261,7 +261,7 @@ ROWS = [
              networks={"128, 80 %": sparse(transformer, 128, unstructured(0.8)), "192, 90 %": BERT_192}),
     bert_row(20, dense_lr=[2.5e-4, 5e-4, 1e-3], sparse_lr=[2.5e-4, 5e-4, 1e-3], trial=1.0,
              networks={"128, 80 % by RigL in 1 × 4": transformer(128, BERT_RIGL), "192, 90 %": BERT_192},
-             conditions="A trial takes the whole time, because a tenth would be half an epoch."),
+             conditions="A trial takes the whole time, because a tenth would be about one epoch."),
     Row(
         name="vit_600s", title="Vision transformer on CIFAR-10, 600 s", config="configs/cifar10_vit.yaml", data=CIFAR10,
         metric="validation_accuracy", reported="test_accuracy", seconds=600, choices=VIT_CHOICES,

@@ -106,6 +106,10 @@ points=$(awk -F '\t' -v budget="$seconds" '
 draw() {
   awk -F '\t' -v budget="$seconds" '
     function x(s) { return 60 + 620 * s / budget }
+    function title(name,   part) {  # rigl80-128: 128, RigL 80 %
+      split(name, part, "-")
+      return part[2] ", " (part[1] == "dense" ? "dense" : "RigL " substr(part[1], 5) " %")
+    }
     function y(l) { return 20 + 400 * (top - l) / (top - bottom) }
     { variant[NR] = $1; s[NR] = $3; loss[NR] = $4
       if (NR == 1 || $4 < low) low = $4
@@ -121,7 +125,7 @@ draw() {
         printf "<line x1=\"60\" x2=\"680\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"52\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", y(v), y(v), y(v) + 4, v
         printf "<text x=\"%.1f\" y=\"440\" text-anchor=\"middle\">%g</text>\n", x(budget * i / 4), budget * i / 4
       }
-      print "<text x=\"16\" y=\"14\">validation loss, nats per character</text>"
+      print "<text x=\"60\" y=\"14\">validation loss, nats per character</text>"
       print "<text x=\"370\" y=\"462\" text-anchor=\"middle\">seconds of training on one core</text>"
       split("#1f77b4 #ff7f0e #2ca02c #d62728 #9467bd #8c564b #e377c2 #7f7f7f #bcbd22 #17becf #000000", colour, " ")
       for (i = 1; i <= NR; i++) {
@@ -130,7 +134,7 @@ draw() {
           number[variant[i]] = ++count
           c = colour[(count - 1) % 11 + 1]
           dash = variant[i] ~ /^dense/ ? "" : " stroke-dasharray=\"6 3\""
-          printf "<line x1=\"695\" x2=\"725\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"%s/><text x=\"732\" y=\"%d\">%s</text>\n", 20 + 22 * count, 20 + 22 * count, c, dash, 24 + 22 * count, variant[i]
+          printf "<line x1=\"695\" x2=\"725\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"%s/><text x=\"732\" y=\"%d\">%s</text>\n", 20 + 22 * count, 20 + 22 * count, c, dash, 24 + 22 * count, title(variant[i])
           printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", c, dash
         }
         if (loss[i] <= top) printf "%.1f,%.1f ", x(s[i]), y(loss[i])

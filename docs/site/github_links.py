@@ -24,9 +24,15 @@ def joined(text):
     return "".join(parts)
 
 
+def quoted(text):
+    """Doxygen takes `…'…` for a quotation, unless the code stands between two backquotes."""
+    return re.sub(r"`([^`]+)`", lambda m: f"``{m[1]}``" if "'" in m[1] else m[0], text)
+
+
 def named(link):
     """The text of a link and its target; the target alone where they are equal."""
-    return f"`{link[2]}`" if link[1].strip("`") == link[2] else f"{link[1]} (`{link[2]}`)"
+    target = re.sub(r"^(\.\./)+", "", link[2])
+    return f"`{target}`" if link[1].strip("`") == target else f"{link[1]} (`{target}`)"
 
 
 def page(path):
@@ -51,8 +57,11 @@ def page(path):
                 anchor += f"-{number}"
             yield f"{line} {{#{label(path, anchor)}}}"
             continue
-        line = re.sub(r"\*\*(`[^`]+`)\*\*", r"<b>\1</b>", line)
-        line = re.sub(r"\[`([^`]+)`\]\(", r"[\1](", line)  # Doxygen shows backquotes in the text of a link
+        line = quoted(line)
+        line = re.sub(r"\*\*(`[^`]+`(?:, `[^`]+`)*)\*\*", r"<b>\1</b>", line)
+        line = re.sub(r"!\[([^]]*)\]\((?:\.\./)+", r"![\1](docs/", line)
+        # Doxygen shows backquotes in the text of a link.
+        line = re.sub(r"\[(`[^`]+`(?:, `[^`]+`)*)\]\(", lambda m: f"[{m[1].replace('`', '')}](", line)
         link = r"\]\(([\w./-]+\.md)?#([\w-]+)\)"
         line = re.sub(link, lambda m: f"](#{label(m[1] or path, m[2])})", line)
         # A target that is not a page is shown as a name.

@@ -87,8 +87,8 @@ struct CsvTable {
 
 /// Reads a table (RFC 4180: fields may be quoted; lines end in LF or CRLF; blank lines at the end
 /// and a UTF-8 byte order mark are skipped; a name that ends in .gz is unpacked). Numbers are read
-/// in the C locale, spaces around them are skipped. *Errors:* DataError "file:line:column: field
-/// 'name': …" on a field that is not a finite number or not a valid label, a line with another
+/// in the C locale, spaces around them are skipped. *Errors:* DataError with file, line, column and
+/// field on a field that is not a finite number or not a valid label, a line with another
 /// number of fields, a quote that is not closed; DataError with the file when it cannot be read,
 /// has no examples, no input column, or not the label column (with the nearest name), when two
 /// columns have one name, and when wanted columns are missing. At most kMostCsvFields fields in a
