@@ -35,8 +35,8 @@ run_dir=
 resumes=
 for ((i = 1; i <= $#; ++i)); do
   case "${!i}" in
-    --run-dir) next=$((i + 1)); run_dir=${!next:-} ;;
-    --run-dir=*) run_dir=${!i#--run-dir=} ;;
+    --run-dir | --out) next=$((i + 1)); run_dir=${!next:-} ;;
+    --run-dir=* | --out=*) run_dir=${!i#--*=} ;;
     --resume) resumes=yes ;;
   esac
 done

@@ -157,10 +157,14 @@ def panel(row, best, steps, left):
             inside = [point for point in line if point[1] <= high]
             svg.append(f'<polyline fill="none" stroke="{COLOURS[side]}" stroke-width="1.6" points="'
                        + " ".join(f"{x(s):.1f},{y(v):.1f}" for s, v in inside) + '"/>')
+    words = [f"{side}, {best[side][0]}" for side in curves]
+    begin = left + 258 - 6.3 * max(map(len, words))  # curves pass on the left
+    for place, (side, text) in enumerate(zip(curves, words)):
         height = (270 if is_accuracy(row) else 60) + 20 * place
-        svg.append(f'<rect x="{left + 10}" y="{height - 10}" width="280" height="20" fill="white" fill-opacity="0.8"/>')
-        svg.append(f'<path d="M{left + 14} {height}h24" stroke="{COLOURS[side]}" stroke-width="3"/>')
-        svg.append(f'<text x="{left + 44}" y="{height + 4}">{side}, {best[side][0]}</text>')
+        svg.append(f'<rect x="{begin - 4:.0f}" y="{height - 10}" width="{left + 298 - begin:.0f}" height="20" '
+                   'fill="white" fill-opacity="0.8"/>')
+        svg.append(f'<path d="M{begin:.0f} {height}h24" stroke="{COLOURS[side]}" stroke-width="3"/>')
+        svg.append(f'<text x="{begin + 30:.0f}" y="{height + 4}">{text}</text>')
     return svg
 
 

@@ -45,10 +45,14 @@ def mlp(a, width):
 
 
 def gpt(a, width):
-    """A GPT-2 of two layers on Tiny Shakespeare, heads of 32 features."""
+    """A GPT-2 of two layers on Tiny Shakespeare, heads of 32 features.
+
+    The initial values were tuned at the base, as sparse_mup asks: of the deviations 0.02, 0.04, 0.08 and 0.16, 0.08 gives
+    the lowest loss at width 64 (2.151, 2.076, 2.032 and 2.072 at a rate of 2⁻⁷).
+    """
     return (f"data: {{type: text, path: {json.dumps(str(pathlib.Path(a.data).resolve()))}, tokenizer: characters, "
             f"context: 64, validation: 0.1}}\n"
-            f"model: {{type: gpt2, n_layer: 2, n_head: {width // 32}, n_embd: {width}, n_positions: 64, "
+            f"model: {{type: gpt2, n_layer: 2, n_head: {width // 32}, n_embd: {width}, n_positions: 64, initializer_range: 0.08, "
             f"resid_pdrop: 0.0, embd_pdrop: 0.0, attn_pdrop: 0.0}}\n")
 
 
@@ -66,7 +70,9 @@ def table_of(a):
 def config(a, run):
     network = NETWORKS[a.network]
     density = "" if run.density == 1.0 else f"sparsity: {{algorithm: static, density: {run.density}}}\n"
-    scaled = f"parametrization: {{type: sparse_mup, base_width: {BASE_WIDTH}}}\n"
+    # Wider networks have more heads, not larger ones.
+    heads = ", attention_scale: false" if a.network == "gpt" else ""
+    scaled = f"parametrization: {{type: sparse_mup, base_width: {BASE_WIDTH}{heads}}}\n"
     return (network.write(a, run.width) +
             f"optimizer: {{type: {run.optimizer}, lr: {{type: cosine, init: {2.0 ** run.log2_lr!r}}}{network.optimizer}}}\n"
             + density + (scaled if run.parametrization == "sparse_mup" else "") +

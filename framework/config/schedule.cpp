@@ -23,17 +23,28 @@ void require_step(const Config& step) {
 
 float read_float(const Config& config, std::string_view key) { return config.required<float>(key); }
 
+// A number in the range of floats, with double precision.
+double read_double(const Config& config, std::string_view key) {
+  read_float(config, key);
+  return config.required<double>(key);
+}
+double read_double(const Config& config, std::string_view key, double fallback) {
+  config.get<float>(key, static_cast<float>(fallback));
+  return config.get<double>(key, fallback);
+}
+
 Schedule make_linear(const Config& c) {
   const float init = read_float(c, "init"), slope = read_float(c, "slope");
   return {[=](int64_t t, int64_t) { return init + static_cast<float>(t) * slope; }, c};
 }
 
+// What cstorch computes from numbers alone has double precision; what it multiplies by a function
+// of the step, and all that follows, has float precision.
 Schedule make_exp(const Config& c) {
-  const float init = read_float(c, "init"), gamma = read_float(c, "gamma");
-  const float final = c.get<float>("final", 1.0f);
-  return {[=](int64_t t, int64_t) {
-            return final + (init - final) * std::exp(static_cast<float>(t) * gamma);
-          },
+  const double init = read_double(c, "init"), final = read_double(c, "final", 1.0);
+  const float gamma = read_float(c, "gamma");
+  const auto end = static_cast<float>(final), way = static_cast<float>(init - final);
+  return {[=](int64_t t, int64_t) { return end + way * std::exp(static_cast<float>(t) * gamma); },
           c};
 }
 
@@ -45,20 +56,20 @@ Schedule make_power(const Config& c) {
 // From init to minimum over the half period, and back.
 struct Cosine {
   explicit Cosine(const Config& c)
-      : init(read_float(c, "init")),
-        minimum(c.get<float>("minimum", 0.0f)),
+      : init(read_double(c, "init")),
+        minimum(read_double(c, "minimum", 0.0)),
         half_period(c.required<double>("half_period")) {
     if (!(half_period > 0)) c.at("half_period").fail("a number of steps above 0");
   }
 
   float at(int64_t t) const {
-    const float offset = (init + minimum) / 2, amplitude = init - offset;
-    const float frequency = static_cast<float>(std::numbers::pi / half_period);
+    const double middle = (init + minimum) / 2;
+    const auto offset = static_cast<float>(middle), amplitude = static_cast<float>(init - middle);
+    const auto frequency = static_cast<float>(std::numbers::pi / half_period);
     return offset + amplitude * std::cos(frequency * static_cast<float>(t));
   }
 
-  float init, minimum;
-  double half_period;
+  double init, minimum, half_period;
 };
 
 Schedule make_cosine(const Config& c) {
@@ -70,8 +81,9 @@ Schedule make_cosine_once(const Config& c) {
   const auto start = require_at_least(c, "start", c.get<int64_t>("start", 0), 0);
   return {[=](int64_t t, int64_t) {
             const int64_t since = std::max<int64_t>(t - start, 0);
-            return static_cast<double>(since) >= cosine.half_period ? cosine.minimum
-                                                                    : cosine.at(since);
+            return static_cast<double>(since) >= cosine.half_period
+                       ? static_cast<float>(cosine.minimum)
+                       : cosine.at(since);
           },
           c};
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <omp.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <exception>
@@ -19,6 +20,11 @@ namespace {
 std::atomic<int> requested_threads{0};
 thread_local bool is_alone = false;
 std::atomic<int> most_threads{1};
+std::atomic<bool> has_team{false};   // this process, or one before its fork, has used several
+std::atomic<bool> lost_team{false};  // at its fork
+
+[[maybe_unused]] const int kForkIsNoticed =
+    pthread_atfork(nullptr, nullptr, [] { lost_team = has_team.load(std::memory_order_relaxed); });
 
 // While it lives, libraries that use OpenMP (oneDNN) run on the calling thread alone, and denormals
 // are flushed: the conditions inside every block.
@@ -37,7 +43,7 @@ class BlockScope {
 }  // namespace
 
 int num_threads() {
-  if (is_alone) return 1;
+  if (is_alone || lost_team.load(std::memory_order_relaxed)) return 1;
   const int requested = requested_threads.load(std::memory_order_relaxed);
   return requested > 0 ? requested : omp_get_max_threads();
 }
@@ -83,6 +89,7 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context) {
   }
   std::atomic<bool> failed{false};
   std::exception_ptr error;
+  has_team.store(true, std::memory_order_relaxed);
 #pragma omp parallel num_threads(threads)
   {
     const BlockScope scope;

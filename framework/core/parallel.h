@@ -8,7 +8,8 @@
 namespace lacuna {
 
 /// Threads that parallel_for uses: set by set_num_threads, else OMP_NUM_THREADS or all cores; 1
-/// while a OneThread exists.
+/// while a OneThread exists, and in a process that was forked by one that has used several:
+/// OpenMP's threads do not live on there, and waiting for them would never end.
 int num_threads();
 /// *Errors:* StateError unless threads ≥ 1.
 void set_num_threads(int threads);

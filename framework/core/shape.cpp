@@ -83,6 +83,17 @@ int64_t matrix_columns(const Shape& shape) {
   return columns;
 }
 
+void require_rows(const Shape& shape, std::span<const int64_t> rows, size_t values,
+                  std::string_view what) {
+  const int64_t columns = matrix_columns(shape), available = matrix_rows(shape);
+  const bool has_rows =
+      std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < available; });
+  if (has_rows && values == rows.size() * static_cast<size_t>(columns)) return;
+  throw ShapeError(
+      fmt::format("{} of shape {} has {} rows of {} values; {} rows with {} values are asked for",
+                  what, shape.to_string(), available, columns, rows.size(), values));
+}
+
 int64_t matrix_taps(const Shape& shape) {
   int64_t taps = 1;
   for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];

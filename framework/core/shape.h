@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace lacuna {
 
@@ -51,6 +52,10 @@ class Shape {
 /// *Errors:* ShapeError when there are 2³² columns or more.
 int64_t matrix_rows(const Shape& shape);
 int64_t matrix_columns(const Shape& shape);
+/// *Errors:* ShapeError, which begins with `what`, unless all `rows` are rows of that matrix and
+/// `values` is the number of values in them.
+void require_rows(const Shape& shape, std::span<const int64_t> rows, size_t values,
+                  std::string_view what);
 /// The taps of a convolution's weight [out, in / groups, kh, kw]: kh·kw, in general the product of
 /// the dimensions from the third on; 1 for a matrix, and for an empty shape. Column c·taps + t of
 /// such a weight as a matrix is tap t of input channel c.

@@ -162,7 +162,11 @@ ExportNotes export_hugging_face(const LoadedRun& run, const std::string& path,
   write_file_atomically(folder.temporary_path() + "/" + kConfig, config.to_json_indented());
   write_safetensors_arrays(folder.temporary_path() + "/" + kWeights, arrays);
   if (!card.empty()) write_file_atomically(folder.temporary_path() + "/" + kCardName, card);
-  folder.commit();
+  if (options.overwrite) {
+    folder.commit();
+  } else {
+    folder.commit_new();
+  }
   return {};
 }
 

@@ -34,12 +34,13 @@ class GradientSink {
 /// A weight as the linear op sees it: from a parameter, or from an object that derives its weight
 /// at every forward. Valid until the weight changes.
 struct WeightReference {
-  std::string name;                                  ///< for messages
-  PatternPtr pattern;                                ///< of shape [out, in]
-  Tensor values;                                     ///< aligned to the pattern
-  std::shared_ptr<GradientSink> sink;                ///< null: no gradient is needed
-  uint64_t version = 0;                              ///< changes whenever the values change
-  std::shared_ptr<DerivedValues> derived = nullptr;  ///< null: nothing is kept between products
+  std::string name;                                   ///< for messages
+  PatternPtr pattern;                                 ///< of shape [out, in]
+  Tensor values;                                      ///< aligned to the pattern
+  std::shared_ptr<GradientSink> sink;                 ///< null: no gradient is needed
+  uint64_t version = 0;                               ///< changes whenever the values change
+  std::shared_ptr<const uint64_t> current = nullptr;  ///< the version by now; null: not known
+  std::shared_ptr<DerivedValues> derived = nullptr;   ///< null: nothing is kept between products
 
   WeightView view() const {
     return {.pattern = *pattern,
@@ -47,6 +48,10 @@ struct WeightReference {
             .version = version,
             .derived = derived.get()};
   }
+
+  /// For a backward pass that multiplies by the weight. *Errors:* StateError if the values have
+  /// changed since the reference was made: the gradient would be wrong.
+  void require_unchanged() const;
 };
 
 }  // namespace lacuna

@@ -22,7 +22,7 @@ void Parameter::initialize(uint64_t seed) {
   seed_ = seed;
   values_ = Tensor();
   is_as_drawn_ = true;
-  ++version_;
+  ++*version_;
 }
 
 Shape Parameter::stored_shape() const { return pattern_->stored_shape(); }
@@ -60,7 +60,7 @@ const Tensor& Parameter::values() const {
 
 Tensor& Parameter::mutable_values() {
   materialize();
-  ++version_;
+  ++*version_;
   pruned_ = false;
   is_as_drawn_ = false;
   return values_;
@@ -76,14 +76,14 @@ void Parameter::assign(const Tensor& dense) {
                      ", values of shape " + dense.shape().to_string() + " were given");
   }
   if (!values_.defined()) values_ = Tensor::empty(stored_shape());
-  ++version_;
+  ++*version_;
   is_as_drawn_ = false;
   pattern_->layout().from_dense(*pattern_, dense.storage(), values_.mutable_storage());
 }
 
 void Parameter::assign_elements(const Tensor& elements) {
   values_ = expanded(elements);
-  ++version_;
+  ++*version_;
   is_as_drawn_ = false;
 }
 
@@ -95,7 +95,7 @@ void Parameter::set_pattern(PatternPtr pattern) {
   if (pattern->stores_as(*pattern_)) {
     pattern_ = std::move(pattern);
     *derived_ = {};  // another lifetime derives other arrays
-    ++version_;
+    ++*version_;
     return;
   }
   if (!pattern_->stores_every_position() && !pattern->stores_every_position()) {
@@ -130,7 +130,7 @@ void Parameter::move_to(PatternPtr pattern, const Move& move) {
   }
   give_up_rows();
   *derived_ = {};
-  ++version_;
+  ++*version_;
   pruned_ = false;
   pattern_ = std::move(pattern);
   if (moves) move(values_);
@@ -165,7 +165,7 @@ void Parameter::replace(PatternPtr pattern, Tensor values, Tensor gradient) {
   }
   values_ = std::move(values);
   is_as_drawn_ = false;
-  ++version_;
+  ++*version_;
   pruned_ = false;
   gradient_ = std::move(gradient);
   has_gradient_ = gradient_.defined();
@@ -196,7 +196,8 @@ WeightReference Parameter::as_weight(std::shared_ptr<GradientSink> sink) const {
           .pattern = pattern_,
           .values = values(),
           .sink = std::move(sink),
-          .version = version_,
+          .version = *version_,
+          .current = version_,
           .derived = derived_};
 }
 

@@ -215,7 +215,8 @@ class Parameter final : public GradientSink {
   uint64_t seed_ = 0;
   mutable Tensor values_;    // drawn on first use
   bool is_as_drawn_ = true;  // the values are the first ones, whether drawn yet or not
-  uint64_t version_ = 1;     // of the values
+  // Of the values; references to the weight see it, too.
+  std::shared_ptr<uint64_t> version_ = std::make_shared<uint64_t>(1);
   std::shared_ptr<DerivedValues> derived_ = std::make_shared<DerivedValues>();
   mutable Tensor gradient_;  // by rows: all rows, once they are requested
   bool has_gradient_ = false;

@@ -137,9 +137,9 @@ const ElementsByRow& Parameter::elements_by_row() const {
     by_row.positions = pattern_->positions();
     by_row.pattern = pattern_;
   }
-  if (!by_row.elements.defined() || by_row.version != version_) {
+  if (!by_row.elements.defined() || by_row.version != *version_) {
     by_row.elements = compacted(values());
-    by_row.version = version_;
+    by_row.version = *version_;
   }
   return by_row;
 }
@@ -152,15 +152,8 @@ int64_t Parameter::bytes_by_row() const {
 }
 
 void Parameter::read_rows(std::span<const int64_t> rows, std::span<float> into) const {
-  const int64_t columns = matrix_columns(shape()),
-                available = numel() / std::max<int64_t>(columns, 1);
-  const bool has_rows =
-      std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < available; });
-  if (!has_rows || std::ssize(into) != std::ssize(rows) * columns) {
-    throw ShapeError(
-        fmt::format("parameter '{}' of shape {} has no such rows: {} of them, {} values", name_,
-                    shape().to_string(), rows.size(), into.size()));
-  }
+  require_rows(shape(), rows, into.size(), "parameter '" + name_ + "'");
+  const int64_t columns = matrix_columns(shape());
   if (!pattern_->stores_every_position()) {
     const ElementsByRow& by_row = elements_by_row();
     const std::span<const int64_t> begin = by_row.positions.row_begin();

@@ -77,6 +77,19 @@ std::vector<Row> optimizer_rows(const StateDict& optimizer) {
   return rows;
 }
 
+// The int8 values and the scales, and the float32 values where the checkpoint has them too.
+void count_int8(const std::vector<QuantizedLayer>& layers, const StateDict& state,
+                std::vector<Row>& rows) {
+  for (const QuantizedLayer& layer : layers) {
+    const auto row = std::ranges::find(rows, layer.weight, &Row::name);
+    if (row == rows.end()) continue;
+    const std::string place = "model/" + layer.weight;
+    if (!state.contains(place) && !state.contains(place + "/values")) row->value_bytes = 0;
+    row->value_bytes +=
+        std::ssize(layer.values) + static_cast<int64_t>(layer.scales.size() * sizeof(float));
+  }
+}
+
 // nnz of a sparse parameter is what its pattern holds.
 std::vector<Row> parameter_rows(const StateDict& model, const std::vector<Row>& states) {
   std::vector<Row> rows;
@@ -171,17 +184,19 @@ int run_inspect(const InspectCommand& command) {
   const Checkpoint checkpoint = file.read();
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
   std::vector<Row> parameters;
-  naming_file(path, [&] { parameters = parameter_rows(model_state(checkpoint.state), states); });
+  std::vector<QuantizedLayer> int8;
+  naming_file(path, [&] {
+    parameters = parameter_rows(model_state(checkpoint.state), states);
+    int8 = quantized_layers(checkpoint.state.below("quantized"));
+    count_int8(int8, checkpoint.state, parameters);
+  });
   int64_t numel = 0, nnz = 0, bytes = 0;
   for (const Row& row : parameters) {
     numel += row.shape.numel();
     nnz += row.nnz;
     bytes += row.total();
   }
-  Config quantized;
-  naming_file(path, [&] {
-    quantized = quantized_rows(quantized_layers(checkpoint.state.below("quantized")));
-  });
+  const Config quantized = quantized_rows(int8);
   const auto not_finite = find_not_finite(checkpoint.state);
   const auto text = [&](const char* name) {
     return checkpoint.state.contains(name) ? checkpoint.state.get<std::string>(name) : "none";

@@ -299,6 +299,7 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
   const Config pruning = has_metrics ? Config() : read_map("prune.json", run);
   const Config quantizing = has_metrics ? Config() : read_map("quantize.json", run);
   if (quantizing.is_map()) {
+    run.is_int8 = true;
     read_result(quantizing, "int8", run);
   } else if (pruning.is_map()) {
     read_result(pruning, "after", run);

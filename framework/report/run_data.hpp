@@ -46,8 +46,9 @@ struct RunData {
       {};  ///< the same without what other runs' names have too: for tables and curves
   /// "finished", "stopped early", "running" (a process holds the folder), or "unfinished".
   std::string state = {};
-  Config config = {};   ///< null where it cannot be read
-  Config summary = {};  ///< null if there is none
+  bool is_int8 = false;  ///< the result of `lacuna quantize`
+  Config config = {};    ///< null where it cannot be read
+  Config summary = {};   ///< null if there is none
   /// The configuration with what it leaves out, as far as that is known; null: as `config`.
   Config full_config = {};
   /// Dotted keys of it that have the value that they have when they are left out.

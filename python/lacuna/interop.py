@@ -91,5 +91,9 @@ def from_torch(state_dict: Mapping[str, Any]) -> dict[str, numpy.ndarray[Any, An
         if hasattr(value, "detach"):
             value = value.detach().cpu()
             value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-        arrays[name[len("module."):] if name.startswith("module.") else name] = numpy.asarray(value)
+        array = numpy.asarray(value)
+        if array.dtype == object:
+            kind = type(value).__name__
+            raise TypeError(f"{name!r} is a {kind}, not an array; convert it (sparse ones by .toarray())")
+        arrays[name[len("module."):] if name.startswith("module.") else name] = array
     return arrays

@@ -31,16 +31,8 @@ Tensor magnitudes_of_products(const Tensor& a, const Tensor& b) {
 ScoreRows rows_of(const Tensor& array) {
   return [rows_major = array.to(Order::RowMajor)](std::span<const int64_t> rows,
                                                   std::span<float> into) {
-    const int64_t columns = matrix_columns(rows_major.shape()),
-                  available = rows_major.numel() / std::max<int64_t>(columns, 1);
-    const bool has_rows =
-        std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < available; });
-    if (!has_rows || std::ssize(into) != std::ssize(rows) * columns) {
-      throw ShapeError(fmt::format(
-          "scores of shape {} are not those of the weight's positions: {} rows of {} are asked for",
-          rows_major.shape().to_string(), rows.size(),
-          rows.empty() ? 0 : into.size() / rows.size()));
-    }
+    require_rows(rows_major.shape(), rows, into.size(), "an array of scores");
+    const int64_t columns = matrix_columns(rows_major.shape());
     for (size_t i = 0; i < rows.size(); ++i) {
       std::copy_n(rows_major.data() + rows[i] * columns, columns,
                   into.begin() + static_cast<int64_t>(i) * columns);

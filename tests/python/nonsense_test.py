@@ -329,3 +329,12 @@ def test_nonsense_is_refused(group, tmp_path):
     strange = [line for line in ended.stdout.split("\n") if line.startswith("STRANGE")]
     last = ended.stdout.rstrip().rsplit("\n", 1)[-1]
     assert ended.returncode == 0, "\n".join(sorted(set(strange))) + f"\nlast call: {last}\n" + ended.stderr[-3000:]
+
+
+def test_an_import_of_what_is_no_array_names_it():
+    import lacuna as lc
+    from tiny_run import TINY
+
+    for wrong in (object(), {"a": 1}, [object()]):
+        with pytest.raises(TypeError, match="'fc1.weight' is a .*, not an array; convert it"):
+            lc.import_({"fc1.weight": wrong}, TINY, run_dir="never")

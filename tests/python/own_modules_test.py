@@ -86,6 +86,16 @@ def test_gradients_are_those_of_the_formula():
     np.testing.assert_allclose(model(X).numpy(), X @ model.weight.to_numpy().T, rtol=1e-4)
 
 
+def test_a_step_between_forward_and_backward_is_an_error():
+    net = Net()
+    optimizer = lc.SGD(net.parameters(), lr=0.1)
+    first, second = (lc.cross_entropy(net(X), Y) for _ in range(2))
+    first.backward()
+    optimizer.step()
+    with pytest.raises(lc.StateError, match="has changed since the forward pass; call backward before the optimizer's step"):
+        second.backward()
+
+
 def test_masks_optimizers_and_modes_are_as_for_models():
     net = Net()
     sparsity = sparse.RigL(sparsity=0.5, update={"freq": 2})

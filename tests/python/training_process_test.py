@@ -31,6 +31,23 @@ def tiny(tmp_path_factory):
     return lc.train(TINY, run_dir=tmp_path_factory.mktemp("runs") / "tiny")
 
 
+def test_a_forked_process_trains_with_one_thread(tmp_path):
+    config = {**TINY, "train": {**TINY["train"], "threads": 2}}
+    program = f"""
+import multiprocessing, lacuna as lc
+lc.train({config!r}, run_dir="parent")
+for function, arguments in ((lc.train, ({config!r},)), (lc.evaluate, ("parent",))):
+    child = multiprocessing.get_context("fork").Process(
+        target=function, args=arguments, kwargs={{"run_dir": "child"}} if function is lc.train else {{}})
+    child.start()
+    child.join(100)
+    assert child.exitcode == 0, child.exitcode
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=250)
+    read = [lc.Run(tmp_path / name).summary["test_loss"] for name in ("parent", "child")]
+    assert read[0] == read[1]
+
+
 def test_ctrl_c_stops_after_a_checkpoint(tmp_path):
     config = {**TINY, "train": {**TINY["train"], "checkpoint": {"every": 1_000_000}}}
     child = subprocess.Popen(

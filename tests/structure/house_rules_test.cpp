@@ -53,8 +53,9 @@ bool is_standard(const std::string& header) {
 
 // Of the operating system and the processor: in .cpp files only.
 bool is_system(const std::string& header) {
-  static const std::set<std::string> headers = {
-      "unistd.h", "fcntl.h", "fnmatch.h", "xmmintrin.h", "immintrin.h", "cpuid.h", "dlfcn.h"};
+  static const std::set<std::string> headers = {"unistd.h",  "fcntl.h",     "fnmatch.h",
+                                                "pthread.h", "xmmintrin.h", "immintrin.h",
+                                                "cpuid.h",   "dlfcn.h"};
   return headers.contains(header) || header.starts_with("sys/");
 }
 

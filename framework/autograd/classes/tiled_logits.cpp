@@ -125,6 +125,7 @@ struct TiledCrossEntropyNode final : Node {
     int64_t first = 0;
     for (size_t t = 0; t < tiles.size(); ++t) {
       const WeightReference& weight = tiles[t].weight;
+      weight.require_unchanged();
       Tensor dz = logits_of(tiles[t], x);  // dZ = dy / n (softmax(Z) − target)   [batch, classes]
       softmax.to_gradient(dz, first, softmax.factor_of(dy));
       if (needs(0)) {  // dX = Σ dZ W over the tiles   [batch, features]

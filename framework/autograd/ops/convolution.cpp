@@ -43,6 +43,7 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
                                                     : dense_image_order(shape.out_channels)));
     std::vector<Tensor> gradients(3);
     if (needs(0)) {  // dX = W ∗ᵀ dY                          [batch, in, height, width]
+      weight.require_unchanged();
       gradients[0] = weight.pattern->layout()
                          .convolutions(shape)
                          .input_gradient(weight.view(), shape, dy)

@@ -27,6 +27,7 @@ struct LinearNode final : Node {
     const Tensor dy = reordered(grad_output, x.order());  // dy [..., out]
     std::vector<Tensor> gradients(3);
     if (needs(0)) {  // dX = dY W                                [..., in]
+      weight.require_unchanged();
       gradients[0] = weight.pattern->layout().input_gradient(weight.view(), dy);
     }
     if (weight.sink != nullptr) {  // dW = dYᵀ X                 [out, in]

@@ -66,6 +66,7 @@ struct LinearSparseInputNode final : Node {
   }
 
   Tensor input_gradient(const Tensor& dy_slabs, int64_t out) const {
+    weight.require_unchanged();
     DerivedValues own;
     Tensor in_slots = Tensor::empty(values.shape());
     nm_activation_input_gradient(*matrix, dy_slabs.data(), output_slabs(weight, own).data(), out,

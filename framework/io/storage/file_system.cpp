@@ -14,6 +14,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "lacuna/framework/io/storage/leftovers.hpp"
 
 namespace lacuna {
@@ -112,9 +113,13 @@ FolderReplacement::FolderReplacement(const std::string& path) : path_(path) {
   if (name.empty() || name == "." || name == "..") {
     throw StateError("cannot write '" + path + "': it does not name a new folder");
   }
+  std::error_code error;
+  if (std::filesystem::is_symlink(path_, error) && std::filesystem::is_directory(path_, error)) {
+    path_ = std::filesystem::canonical(path_, error).string();
+    if (error) throw StateError("cannot write '" + path + "': " + error.message());
+  }
   remove_leftovers(path_);
   temporary_ = temporary_beside(path_);
-  std::error_code error;
   std::filesystem::remove_all(temporary_, error);
   std::filesystem::create_directories(temporary_, error);
   if (error) throw StateError("cannot write '" + path + "': " + error.message());
@@ -130,8 +135,31 @@ void FolderReplacement::commit() {
   const bool has_old = std::filesystem::is_directory(path_, ignored);
   const std::string old = has_old ? exchange_folders(temporary_, path_) : std::string();
   if (!has_old && std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
-  is_done_ = true;
   if (has_old) std::filesystem::remove_all(old, ignored);
+  finish();
+}
+
+void FolderReplacement::commit_new() {
+  remove_temporary_files(path_);
+  const bool is_taken = is_locked(path_);
+  if (is_taken || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (!is_taken && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail(path_, errno);
+    throw StateError("cannot write '" + path_ +
+                     "': another process has written there in the meantime; choose another folder");
+  }
+  finish();
+}
+
+std::string FolderReplacement::in_place(std::string message) const {
+  for (size_t at = message.find(temporary_); at != std::string::npos;
+       at = message.find(temporary_, at + path_.size())) {
+    message.replace(at, temporary_.size(), path_);
+  }
+  return message;
+}
+
+void FolderReplacement::finish() {
+  is_done_ = true;
   const std::string folder = folder_of(path_).string();
   const Descriptor opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, folder);
   flush_descriptor(opened.get(), folder);

@@ -33,12 +33,13 @@ class FileReplacement {
   bool is_done_ = false;
 };
 
-/// Makes a folder in one step: fill `temporary_path()`, which is there and empty, then `commit()`.
-/// Without it the destructor removes what was written.
+/// Makes a folder in one step: fill `temporary_path()`, which is there and empty, then `commit()`
+/// or `commit_new()`. Without it the destructor removes what was written.
 class FolderReplacement {
  public:
   /// The temporary folder is next to `path`, as ".<name>.tmp-<process id>"; folders on the way are
-  /// made. Those of killed processes are removed, unless somebody holds a lock on them.
+  /// made. If `path` is a link to a folder, that folder is meant. Temporary folders of killed
+  /// processes are removed, unless somebody holds a lock on them.
   explicit FolderReplacement(const std::string& path);
   FolderReplacement(const FolderReplacement&) = delete;
   FolderReplacement& operator=(const FolderReplacement&) = delete;
@@ -49,8 +50,15 @@ class FolderReplacement {
   /// the old one is removed. On a file system that cannot exchange, a process killed in between
   /// leaves the old folder next to `path`, and the next replacement puts it back.
   void commit();
+  /// Renames it to `path`, at which there may be an empty folder, as of a killed process. *Errors:*
+  /// StateError if anything else is there, such as a run that began in the meantime; it stays.
+  void commit_new();
+  /// A message about what is written, with `path` instead of the temporary folder.
+  std::string in_place(std::string message) const;
 
  private:
+  void finish();
+
   std::string path_;
   std::string temporary_;
   bool is_done_ = false;

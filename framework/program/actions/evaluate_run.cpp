@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/shell_word.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/actions/quantized_parts.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
@@ -235,6 +236,10 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
   const Config splits = evaluate_splits(*model, loss, data, train.eval_batch_size);
   if (splits.items().empty()) {
     throw DataError("the data has neither a test nor a validation split to evaluate on");
+  }
+  if (!checkpoint.state.below("qat").empty()) {
+    tell("the run trains for int8 (qat), and this is its float32 model: `lacuna quantize " +
+         shell_word(run_or_checkpoint) + " --run-dir DIR` makes the int8 model");
   }
   Config precisions;
   bool is_dequantized = false;

@@ -182,8 +182,11 @@ void write_new_run(const std::string& path, const Config& config,
   try {
     fill(folder);
     RunFolder::require_unused(path);
-    whole.commit();
+    whole.commit_new();
     stop_logging_to_file();
+  } catch (const StateError& error) {
+    stop_logging_to_file();
+    throw StateError(whole.in_place(error.what()));
   } catch (...) {
     stop_logging_to_file();  // the folder is removed; the error is shown on the console
     throw;

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/autograd/node.h"
@@ -52,6 +55,32 @@ TEST(Backward, ALeafsGradientIsNotSharedWithTheGivenOne) {
   backward(y, given);
   EXPECT_EQ(x.gradient().item(), 4.0f);
   EXPECT_EQ(given.item(), 2.0f);
+}
+
+// The gradient would be that of other weights than the forward pass used.
+TEST(Backward, AWeightThatHasChangedSinceIsAnError) {
+  const auto weight = std::make_shared<Parameter>(Shape{2, 3}, Initializer::constant(0.5));
+  weight->set_name("fc.weight");
+  const std::vector<std::function<void()>> changes = {
+      [&] { weight->mutable_values().mutable_data()[0] = 2.0f; },
+      [&] {
+        weight->assign(Tensor::full({2, 3}, 1.0f));
+      },
+      [&] { weight->initialize(3); }};
+  for (const auto& change : changes) {
+    const Variable x = Variable::leaf(Tensor::full({4, 3}, 1.0f));
+    const Variable loss = sum(linear(x, weight, Variable()));
+    change();
+    EXPECT_THAT([&] { backward(loss); },
+                ThrowsMessage<StateError>(HasSubstr(
+                    "the weight 'fc.weight' has changed since the forward pass; call backward")));
+    backward(sum(linear(x, weight, Variable())));
+    EXPECT_TRUE(x.gradient().defined());
+    // The gradient of the weight itself does not read it.
+    const Variable first = sum(linear(Variable(Tensor::full({4, 3}, 1.0f)), weight, Variable()));
+    change();
+    EXPECT_NO_THROW(backward(first));
+  }
 }
 
 constexpr int kLong = 100000;

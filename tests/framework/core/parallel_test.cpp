@@ -1,6 +1,8 @@
 #include "lacuna/framework/core/parallel.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -141,6 +143,31 @@ TEST(NumThreads, MustBePositive) {
         "the number of threads must be at least 1, found " + std::to_string(threads));
   }
   EXPECT_EQ(num_threads(), before);
+}
+
+// OpenMP's threads are gone in the child, which would wait for them forever.
+TEST(ParallelFork, LeavesOneThread) {
+  const int before = num_threads();
+  set_num_threads(4);
+  const auto sum = [] {
+    std::atomic<int64_t> total{0};
+    parallel_for(1000, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) total += i;
+    });
+    return total.load();
+  };
+  EXPECT_EQ(sum(), 499500);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    set_num_threads(3);
+    ::_exit(num_threads() == 1 && sum() == 499500 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(num_threads(), 4);
+  set_num_threads(before);
 }
 
 }  // namespace

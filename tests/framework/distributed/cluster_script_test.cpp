@@ -169,11 +169,16 @@ TEST_F(ClusterScript, NamesWhatIsNoNumberAndStartsNoMissingProgramAgain) {
 TEST_F(ClusterScript, LeavesARunThatItDidNotBeginAlone) {
   std::filesystem::create_directory(run_dir());
   write_text(run_dir() + "/config.yaml", "a: 1\n");
-  const Ended ended = run_starter("/bin/bash", script("0", "false", {}), {});
-  EXPECT_EQ(ended.code, 2);
-  EXPECT_EQ(ended.err, "cluster: '" + run_dir() +
-                           "' holds a run already; add --resume to continue it, or choose another "
-                           "folder with --run-dir\n");
+  for (const std::string option : {"--run-dir", "--out"}) {  // another word for it
+    std::vector<std::string> words = script("0", "false", {});
+    std::ranges::replace(words, std::string("--run-dir"), option);
+    const Ended ended = run_starter("/bin/bash", words, {});
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_EQ(ended.err,
+              "cluster: '" + run_dir() +
+                  "' holds a run already; add --resume to continue it, or choose another "
+                  "folder with --run-dir\n");
+  }
   EXPECT_EQ(read_text(run_dir() + "/config.yaml"), "a: 1\n");
 }
 

@@ -191,6 +191,26 @@ TEST_F(Quantize, IsNotTrainedOn) {
   EXPECT_THAT(train({"--init-from", run_dir("alone")}, "from_alone").err, HasSubstr(note));
   EXPECT_THAT(train({"--init-from", run_dir("int8"), "--set", "quantize.algorithm=qat"}, "qat").err,
               Not(HasSubstr(note)));
+  const std::string trains_for_int8 = "this is its float32 model: `lacuna quantize ";
+  EXPECT_THAT(run_lacuna({"eval", run_dir("qat")}).err, HasSubstr(trains_for_int8));
+  EXPECT_THAT(run_lacuna({"eval", run_dir("int8")}).err, Not(HasSubstr(trains_for_int8)));
+  const auto bytes = [&](const std::string& name) {
+    const Ended ended = run_lacuna({"inspect", run_dir(name), "--json"});
+    return parse_yaml(ended.out, "inspect").required<int64_t>("total_bytes");
+  };
+  // Both hold the int8 values and scales, and one of them the float32 values too.
+  const Config inspected =
+      parse_yaml(run_lacuna({"inspect", run_dir("int8"), "--json"}).out, "inspect");
+  int64_t float32 = 0;
+  for (const Config& layer : inspected.at("quantized").items()) {
+    for (const Config& parameter : inspected.at("parameters").items()) {
+      if (parameter.at("name").text() != layer.at("parameter").text()) continue;
+      float32 += 4 * parameter.required<int64_t>("nnz");
+      EXPECT_GT(parameter.required<int64_t>("value_bytes"), 5 * parameter.required<int64_t>("nnz"));
+    }
+  }
+  EXPECT_GT(float32, 0);
+  EXPECT_EQ(bytes("int8") - bytes("alone"), float32);
 }
 
 TEST_F(Quantize, RefusesBadInput) {

@@ -115,6 +115,22 @@ TEST(ConfigDifferences, HaveWhatWasChangedOnTheWay) {
       ElementsAre("as configured", "lr=0.3 until step 45, 0.2 until step 60", "as configured"));
 }
 
+// A mean over them would not be one over seeds.
+TEST(SeedLabels, SetUnfinishedRunsRepeatedSeedsAndInt8Apart) {
+  std::vector<RunData> runs;
+  for (int i = 0; i < 7; ++i) {
+    runs.push_back(configured("run", i == 1 ? "{train: {seed: 1}}" : "{train: {seed: 0}}"));
+    runs.back().state = "finished";
+  }
+  runs[2].state = "unfinished";
+  runs[3].state = "running";
+  runs[6].is_int8 = true;
+  EXPECT_THAT(seed_labels(runs),
+              ElementsAre("as configured", "as configured", "as configured, unfinished",
+                          "as configured, running", "as configured, same seed (2)",
+                          "as configured, same seed (3)", "as configured, int8"));
+}
+
 TEST(SeedLabels, AreTheSettingsThatDiffer) {
   EXPECT_THAT(seed_labels({configured("a", "{x: {lr: 1}, train: {seed: 1, threads: 2}}"),
                            configured("b", "{x: {lr: 1}, train: {seed: 2}}"),

@@ -11,6 +11,7 @@
 
 #include "framework/io/file_size_limit.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna::file_system_test {
@@ -79,6 +80,56 @@ TEST(FolderReplacement, IsThereWholeOrNotAtAll) {
   EXPECT_THAT(message_of([&] { onto_file.commit(); }), HasSubstr("file"));
   EXPECT_EQ(content(folder / "file"), "mine");
   EXPECT_THAT(message_of([] { FolderReplacement("/"); }), HasSubstr("does not name a new folder"));
+}
+
+TEST(FolderReplacement, OfANewFolderHarmsNothingThatIsThere) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a";
+  const auto write = [&](const std::function<void()>& meanwhile) {
+    FolderReplacement whole(path);
+    write_file_atomically(whole.temporary_path() + "/f", "new");
+    meanwhile();
+    whole.commit_new();
+  };
+  const auto refused = HasSubstr("'" + path + "': another process has written there");
+  EXPECT_THAT(message_of([&] {
+                write([&] {
+                  std::filesystem::create_directory(path);
+                  write_file_atomically(path + "/mine", "mine");
+                });
+              }),
+              refused);
+  EXPECT_EQ(content(path + "/mine"), "mine");
+  EXPECT_THAT(folder.names(), ElementsAre("a"));
+  std::filesystem::remove_all(path);
+  EXPECT_THAT(message_of([&] { write([&] { std::ofstream(path) << "file"; }); }), refused);
+  EXPECT_EQ(content(path), "file");
+  std::filesystem::remove(path);
+  {  // a run that is about to begin
+    std::filesystem::create_directory(path);
+    const FolderLock lock(path);
+    EXPECT_THAT(message_of([&] { write([] {}); }), refused);
+  }
+  const FolderReplacement other(path);
+  EXPECT_EQ(other.in_place("'" + other.temporary_path() + "/f', " + other.temporary_path()),
+            "'" + path + "/f', " + path);
+  write([&] { std::filesystem::create_directories(path); });
+  EXPECT_EQ(content(path + "/f"), "new");
+  EXPECT_THAT(folder.names(), ElementsAre("a"));
+}
+
+TEST(FolderReplacement, FollowsALinkToAFolder) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "disk/there");
+  std::filesystem::create_symlink(folder / "disk/there", folder / "link");
+  for (const bool is_new : {true, false}) {
+    FolderReplacement whole(folder / "link/");
+    write_file_atomically(whole.temporary_path() + "/f", is_new ? "new" : "other");
+    EXPECT_THAT(folder.names(), ElementsAre("disk", "link"));
+    is_new ? whole.commit_new() : whole.commit();
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+    EXPECT_EQ(content(folder / "disk/there/f"), is_new ? "new" : "other");
+  }
 }
 
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
