@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <omp.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <exception>
@@ -23,8 +24,15 @@ std::atomic<int> most_threads{1};
 std::atomic<bool> has_team{false};   // this process, or one before its fork, has used several
 std::atomic<bool> lost_team{false};  // at its fork
 
+// Threads of OpenMP that another library has started would be waited for, too.
+void notice_other_threads() {
+  constexpr nlink_t kOfAFolder = 2;
+  struct stat tasks {};
+  if (::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > kOfAFolder + 1) has_team = true;
+}
+
 [[maybe_unused]] const int kForkIsNoticed =
-    pthread_atfork(nullptr, nullptr, [] { lost_team = has_team.load(std::memory_order_relaxed); });
+    pthread_atfork(notice_other_threads, nullptr, [] { lost_team = has_team.load(); });
 
 // While it lives, libraries that use OpenMP (oneDNN) run on the calling thread alone, and denormals
 // are flushed: the conditions inside every block.

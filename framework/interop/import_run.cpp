@@ -148,14 +148,15 @@ ImportedRun import_run(const std::string& file, const Config& config, const std:
   }
   const std::vector<QuantizedLayer> int8 = imported_int8(*experiment);
   FolderReplacement whole(run_dir);
-  const RunFolder folder = RunFolder::create(whole.temporary_path(), experiment->config.to_yaml());
   try {
+    const RunFolder folder =
+        RunFolder::create(whole.temporary_path(), experiment->config.to_yaml());
     Trainer(*experiment, folder, ProgressStyle::Lines).save_beginning();
+    if (!int8.empty()) make_quantized(folder, int8);
   } catch (const StateError& error) {
     throw StateError(whole.in_place(error.what()));
   }
   if (!int8.empty()) {
-    make_quantized(folder, int8);
     imported.notes.push_back(fmt::format("{} weights are int8 ({} first): the run is quantized",
                                          int8.size(), int8.front().weight));
   }

@@ -181,11 +181,6 @@ std::string readable_value(const std::string& json) {
 
 std::vector<std::string> seed_labels(const std::vector<RunData>& runs) {
   std::vector<Difference> differences = config_differences(runs);
-  std::vector<std::string> seeds(runs.size());
-  for (const auto& [key, values] : differences) {
-    if (key != "train.seed") continue;
-    seeds = values;
-  }
   std::erase_if(differences, [](const Difference& d) { return is_seed(d.key); });
   std::map<std::string, int> uses;  // of the last parts of keys
   for (const Difference& difference : differences) ++uses[last_part(difference.key)];
@@ -200,20 +195,25 @@ std::vector<std::string> seed_labels(const std::vector<RunData>& runs) {
   for (std::string& label : labels) {
     if (label.empty()) label = "as configured";
   }
-  // Only finished runs of different seeds, all in float32 or all in int8, have a common mean.
-  std::set<std::pair<std::string, std::string>> known;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].is_int8) labels[i] += ", int8";
-    if (runs[i].state == "running" || runs[i].state == "unfinished") {
-      labels[i] += ", " + runs[i].state;
-    }
-    const std::string label = labels[i];
-    for (int n = 2; !known.emplace(labels[i], seeds[i]).second; ++n) {
-      labels[i] = fmt::format("{}, same seed ({})", label, n);
-    }
-  }
   take_common_labels(runs, labels);
   return labels;
+}
+
+void set_apart(const std::vector<RunData>& runs, std::vector<std::string>& labels) {
+  std::vector<std::string> seeds(runs.size());
+  for (const auto& [key, values] : config_differences(runs)) {
+    if (key == "train.seed") seeds = values;
+  }
+  std::set<std::pair<std::string, std::string>> known;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool is_over = runs[i].state != "running" && runs[i].state != "unfinished";
+    if (runs[i].is_int8) labels[i] += ", int8";
+    if (!is_over) labels[i] += ", " + runs[i].state;
+    const std::string label = labels[i] + (is_over ? ", same seed" : "");
+    for (int n = 2; !known.emplace(labels[i], is_over ? seeds[i] : "").second; ++n) {
+      labels[i] = fmt::format("{} ({})", label, n);
+    }
+  }
 }
 
 }  // namespace lacuna

@@ -34,6 +34,11 @@ std::vector<Difference> config_differences(const std::vector<RunData>& runs,
 /// configured" where there are none.
 std::vector<std::string> seed_labels(const std::vector<RunData>& runs);
 
+/// Adds to the labels of runs what keeps them out of a mean over seeds: "int8"; "running" and
+/// "unfinished", each of which is alone; and "same seed", where a run of that label and seed is
+/// there already.
+void set_apart(const std::vector<RunData>& runs, std::vector<std::string>& labels);
+
 /// A value of `Difference` as people write it: text without quotes, nothing as "-".
 std::string readable_value(const std::string& json);
 

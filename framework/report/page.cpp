@@ -55,11 +55,16 @@ PageContent content_of(const std::vector<RunData>& runs, const PageOptions& opti
   PageContent content;
   for (const RunData& run : runs) content.results.push_back(result_of(run));
   content.tasks = ranked_by_task(content.results);
-  content.groups = groups_of(options.groups.empty() ? seed_labels(runs) : options.groups);
+  std::vector<std::string> labels = options.groups.empty() ? seed_labels(runs) : options.groups;
+  const std::vector<RunGroup> groups = groups_of(labels);
   std::vector<std::string> names;
-  for (const RunGroup& group : content.groups) names.push_back(group.label);
+  for (const RunGroup& group : groups) names.push_back(group.label);
   names = short_labels(names);
-  for (size_t g = 0; g < names.size(); ++g) content.groups[g].label = names[g];
+  for (size_t g = 0; g < names.size(); ++g) {
+    for (const size_t run : groups[g].runs) labels[run] = names[g];
+  }
+  set_apart(runs, labels);
+  content.groups = groups_of(labels);
   content.is_grouped = runs.size() > 1 && has_repetitions(content.groups);
   content.differences = config_differences(runs);
   return content;

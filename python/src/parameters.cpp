@@ -2,7 +2,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -21,11 +23,29 @@
 namespace lacuna::python {
 namespace {
 
-// What the arrays of a parameter's values that NumPy has are of.
+// What the arrays of a parameter's values that NumPy has are of. Whoever has one may write into it
+// at any time; the hash tells whether somebody has.
 struct ValuesView {
   Tensor values;
   std::weak_ptr<Parameter> parameter;
+  uint64_t hash;
 };
+
+// *Cost:* reads the values once, at about the speed of memory.
+uint64_t hash_of(const Tensor& values) {
+  constexpr size_t kLanes = 8;  // side by side
+  std::array<uint64_t, kLanes> lanes{};
+  const std::span<const float> all = values.storage();
+  for (size_t i = 0; i < all.size(); i += kLanes) {
+    for (size_t lane = 0; lane < std::min(kLanes, all.size() - i); ++lane) {
+      lanes[lane] = (lanes[lane] ^ std::bit_cast<uint32_t>(all[i + lane])) * 0x9e3779b97f4a7c15u;
+      lanes[lane] ^= lanes[lane] >> 29;
+    }
+  }
+  uint64_t hash = all.size();
+  for (const uint64_t lane : lanes) hash = (hash ^ lane) * 0x9e3779b97f4a7c15u;
+  return hash;
+}
 
 // The views that there may be, of all parameters. The GIL guards it.
 std::vector<std::weak_ptr<ValuesView>>& views() {
@@ -61,8 +81,8 @@ int64_t version_of(const ParameterPtr& parameter) {
 
 py::array values_of(const ParameterPtr& parameter) {
   version_of(parameter);
-  parameter->mutable_values();  // who has the array may write into it
-  auto view = std::make_shared<ValuesView>(ValuesView{parameter->values(), parameter});
+  const Tensor& now = parameter->values();
+  auto view = std::make_shared<ValuesView>(ValuesView{now, parameter, hash_of(now)});
   views().push_back(view);
   const Tensor& values = view->values;
   return array_over(values.data(), values.shape(), py::cast(view));
@@ -249,6 +269,8 @@ void take_over_writes() {
     const auto view = weak.lock();
     const ParameterPtr parameter = view == nullptr ? nullptr : view->parameter.lock();
     if (parameter == nullptr || !is_current(*view, *parameter)) continue;
+    const uint64_t hash = hash_of(view->values);
+    if (std::exchange(view->hash, hash) == hash) continue;
     parameter->mutable_values();
     if (!parameter->pattern()->is_dense()) parameter->prune();
   }
@@ -311,9 +333,10 @@ void bind_parameters(py::module_& module) {
           "The stored values, not a copy; the array can be read and written. In the layouts "
           "'dense' and 'masked' it has the parameter's shape. In other layouts it holds the "
           "nonzeros in the layout's order. After a change of the pattern, `values` is another "
-          "array, and writing into the old one has no effect. Reading `values` counts as a change "
-          "of the initial values; use `to_numpy` to avoid this. Assigning raises ShapeError, and "
-          "StateError for an array of an earlier pattern.")
+          "array, and writing into the old one has no effect. While such an array exists, each "
+          "call "
+          "of a model reads all values once to notice what was written; `to_numpy` avoids this. "
+          "Assigning raises ShapeError, and StateError for an array of an earlier pattern.")
       .def_property("grad", &gradient_of, &set_gradient,
                     "The gradient, not a copy, stored like `values`; None if there is none. For an "
                     "embedding with sparse=True, it is a copy of all rows.")

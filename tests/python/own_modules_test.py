@@ -96,6 +96,24 @@ def test_a_step_between_forward_and_backward_is_an_error():
         second.backward()
 
 
+def test_an_array_of_values_does_not_disturb_backward():
+    net = Net()
+    alive = net.head.weight.values
+    for _ in range(2):
+        losses = [lc.cross_entropy(net(X), Y) for _ in range(2)]
+        assert np.abs(net.stem[0].weight.values).sum() > 0  # between forward and backward, only read
+        for loss in losses:
+            loss.backward()
+    before = net(X).numpy()
+    alive[:] = 0.0
+    assert not np.array_equal(net(X).numpy(), before)
+    loss = lc.cross_entropy(net(X), Y)
+    alive[:] = 1.0
+    net(X)  # notices it
+    with pytest.raises(lc.StateError, match="has changed since the forward pass"):
+        loss.backward()
+
+
 def test_masks_optimizers_and_modes_are_as_for_models():
     net = Net()
     sparsity = sparse.RigL(sparsity=0.5, update={"freq": 2})

@@ -44,8 +44,9 @@ for function, arguments in ((lc.train, ({config!r},)), (lc.evaluate, ("parent",)
     assert child.exitcode == 0, child.exitcode
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=250)
-    read = [lc.Run(tmp_path / name).summary["test_loss"] for name in ("parent", "child")]
-    assert read[0] == read[1]
+    parent, child = (lc.Run(tmp_path / name).summary for name in ("parent", "child"))
+    assert parent["test_loss"] == child["test_loss"]
+    assert (parent["threads"], child["threads"]) == (2, 1)
 
 
 def test_ctrl_c_stops_after_a_checkpoint(tmp_path):

@@ -291,7 +291,7 @@ TEST(UpdateMask, ScoresOfAnotherShapeAreRefused) {
   });
   t.apply(algorithm);
   expect_throws<ShapeError>([&] { t.step(); },
-                            "scores of shape [3] are not those of the weight's positions");
+                            "an array of scores of shape [3] has 3 rows of 1 values; ");
 }
 
 TEST(UpdateRecords, CountRowsAndColumnsWithoutANonzero) {

@@ -76,6 +76,17 @@ std::string exchange_folders(const std::string& made, const std::string& path) {
   return old;
 }
 
+// Renames; 0, or errno.
+int rename_error(const std::string& from, const std::string& to) {
+  return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+// Renames to a name at which there is nothing: EEXIST if there is, where the file system can tell.
+int new_name_error(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  return errno == EINVAL || errno == ENOSYS ? rename_error(from, to) : errno;
+}
+
 }  // namespace
 
 FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
@@ -140,10 +151,20 @@ void FolderReplacement::commit() {
 }
 
 void FolderReplacement::commit_new() {
-  remove_temporary_files(path_);
-  const bool is_taken = is_locked(path_);
-  if (is_taken || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    if (!is_taken && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail(path_, errno);
+  // A process that begins a run holds the lock of its folder, or finds this one's files once it
+  // does.
+  std::error_code ignored;
+  const bool has_folder = std::filesystem::is_directory(path_, ignored);
+  const FolderLock lock(path_);
+  bool is_taken = has_folder && !lock.is_taken();
+  if (!is_taken) {
+    if (has_folder) remove_temporary_files(path_);
+    const int error =
+        has_folder ? rename_error(temporary_, path_) : new_name_error(temporary_, path_);
+    is_taken = error == ENOTEMPTY || error == EEXIST || error == ENOTDIR;
+    if (error != 0 && !is_taken) fail(path_, error);
+  }
+  if (is_taken) {
     throw StateError("cannot write '" + path_ +
                      "': another process has written there in the meantime; choose another folder");
   }

@@ -178,8 +178,8 @@ Checkpoint first_checkpoint(const Experiment& e) {
 void write_new_run(const std::string& path, const Config& config,
                    const std::function<void(const RunFolder&)>& fill) {
   FolderReplacement whole(path);
-  const RunFolder folder = RunFolder::create(whole.temporary_path(), config.to_yaml());
   try {
+    const RunFolder folder = RunFolder::create(whole.temporary_path(), config.to_yaml());
     fill(folder);
     RunFolder::require_unused(path);
     whole.commit_new();

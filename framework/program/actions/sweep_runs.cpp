@@ -347,7 +347,9 @@ class Sweep {
     if (folders.empty()) return {};
     std::vector<RunData> runs = read_runs(folders, kMostPixels);
     find_defaults(runs);
-    SweepResult result{.text = clean_utf8(readable_table(group_runs(runs, labels)).text()),
+    std::vector<std::string> apart = labels;
+    set_apart(runs, apart);
+    SweepResult result{.text = clean_utf8(readable_table(group_runs(runs, apart)).text()),
                        .page = request_.run_dir + "/report.html",
                        .runs = folders};
     const std::string name = request_.config_path.empty() ? request_.run_dir : request_.config_path;

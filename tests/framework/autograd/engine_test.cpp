@@ -11,6 +11,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/core/error.h"
@@ -66,7 +67,10 @@ TEST(Backward, AWeightThatHasChangedSinceIsAnError) {
       [&] {
         weight->assign(Tensor::full({2, 3}, 1.0f));
       },
-      [&] { weight->initialize(3); }};
+      [&] { weight->initialize(3); },
+      [&] {
+        weight->replace(weight->pattern(), Tensor::full({2, 3}, 2.0f), Tensor());
+      }};
   for (const auto& change : changes) {
     const Variable x = Variable::leaf(Tensor::full({4, 3}, 1.0f));
     const Variable loss = sum(linear(x, weight, Variable()));
@@ -81,6 +85,11 @@ TEST(Backward, AWeightThatHasChangedSinceIsAnError) {
     change();
     EXPECT_NO_THROW(backward(first));
   }
+  const Variable images = Variable::leaf(Tensor::full({1, 1, 4, 4}, 1.0f));
+  const auto kernel = std::make_shared<Parameter>(Shape{2, 1, 3, 3}, Initializer::constant(0.5));
+  const Variable loss = sum(conv2d(images, kernel, Variable(), {}));
+  kernel->mutable_values();
+  EXPECT_THAT([&] { backward(loss); }, ThrowsMessage<StateError>(HasSubstr("has changed since")));
 }
 
 constexpr int kLong = 100000;

@@ -116,19 +116,24 @@ TEST(ConfigDifferences, HaveWhatWasChangedOnTheWay) {
 }
 
 // A mean over them would not be one over seeds.
-TEST(SeedLabels, SetUnfinishedRunsRepeatedSeedsAndInt8Apart) {
+TEST(SetApart, UnfinishedRunsRepeatedSeedsAndInt8) {
   std::vector<RunData> runs;
-  for (int i = 0; i < 7; ++i) {
-    runs.push_back(configured("run", i == 1 ? "{train: {seed: 1}}" : "{train: {seed: 0}}"));
+  for (int i = 0; i < 8; ++i) {
+    const bool is_second = i == 1 || i == 7;
+    runs.push_back(configured("run", is_second ? "{train: {seed: 1}}" : "{train: {seed: 0}}"));
     runs.back().state = "finished";
   }
   runs[2].state = "unfinished";
   runs[3].state = "running";
   runs[6].is_int8 = true;
-  EXPECT_THAT(seed_labels(runs),
-              ElementsAre("as configured", "as configured", "as configured, unfinished",
-                          "as configured, running", "as configured, same seed (2)",
-                          "as configured, same seed (3)", "as configured, int8"));
+  runs[7].state = "unfinished";
+  std::vector<std::string> labels = seed_labels(runs);
+  EXPECT_THAT(labels, testing::Each("as configured"));
+  set_apart(runs, labels);
+  EXPECT_THAT(labels, ElementsAre("as configured", "as configured", "as configured, unfinished",
+                                  "as configured, running", "as configured, same seed (2)",
+                                  "as configured, same seed (3)", "as configured, int8",
+                                  "as configured, unfinished (2)"));
 }
 
 TEST(SeedLabels, AreTheSettingsThatDiffer) {
