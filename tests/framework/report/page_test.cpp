@@ -227,6 +227,7 @@ TEST(Page, GroupsRunsThatDifferInTheirSeeds) {
     write_text(folders.back() + "/config.yaml",
                std::string("data: {type: glyphs}\noptimizer: ") + (is_sgd ? "sgd" : "adam") +
                    "\ntrain: {seed: " + name[std::string(name).size() - 1] + "}\n");
+    write_text(folders.back() + "/summary.json", "{}");
   }
   const std::string page = render_page(read_runs(folders, 0));
   const Config data = data_of(page);
