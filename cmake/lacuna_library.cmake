@@ -39,7 +39,7 @@ if(TARGET lacuna_framework_distributed_mpi)
   target_link_libraries(lacuna_mpi PRIVATE lacuna_mpi_library)
   set_target_properties(lacuna_mpi PROPERTIES PREFIX lib OUTPUT_NAME lacuna_mpi SUFFIX .so)
   add_dependencies(lacuna_program lacuna_mpi)
-  install(TARGETS lacuna_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT program)
+  install(TARGETS lacuna_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
 endif()
 
 set(exported lacuna)

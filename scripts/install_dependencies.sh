@@ -28,7 +28,7 @@ fail() {
 case "$*" in
   '') ;;
   --benchmarks) packages+=("${of_benchmarks[@]}") ;;
-  --packages) packages+=(dpkg-dev file "${of_python[@]}") ;;
+  --packages) packages+=(dpkg-dev file libopenmpi-dev "${of_python[@]}") ;;
   --python) packages+=("${of_python[@]}") ;;
   --docs) packages=(doxygen python3) ;;
   --peers) packages=(python3-torch libopenblas0-openmp python3-matplotlib) ;;

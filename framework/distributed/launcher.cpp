@@ -51,13 +51,18 @@ void* plugin(std::string* why) {
     // Global: Open MPI loads plugins of its own, which look for its symbols.
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
-      *why = ::dlerror();
+      const std::string error = ::dlerror();
+      if (why->empty()) *why = error;
     } else if (::dlsym(library, kJoin) == nullptr || ::dlsym(library, kVersionOfMpi) == nullptr) {
       *why = fmt::format("{} lacks '{}' or '{}', so it belongs to another version of lacuna", path,
                          kJoin, kVersionOfMpi);
     } else {
       return loaded = library;
     }
+  }
+  if (why->starts_with(std::string(kPlugin) + ": cannot open shared object file")) {
+    *why = fmt::format("lacuna's MPI plugin, {}, is not installed (Debian package: lacuna-mpi)",
+                       kPlugin);
   }
   return nullptr;
 #else
