@@ -210,6 +210,8 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
         slot.requires_dense ? parameter.dense_slot(slot.name).values : parameter.slot(slot.name);
     if (!slot.requires_dense) require_aligned(parameter, slot.name, state);
     states.push_back(state.mutable_storage());
+    // Those of an optimizer before this one.
+    if (steps_of_[index] == 0) std::ranges::fill(states.back(), 0.0F);
   }
   const UpdateFactors factors = factors_of(index);
   std::span<uint16_t> ages;

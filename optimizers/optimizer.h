@@ -89,7 +89,8 @@ struct OptimizerOptions {
 /// parameter's pattern, so it contains no code for sparsity.
 ///
 /// The states are in the parameters' slots, so that they move with a pattern. They are zeros at a
-/// parameter's first update.
+/// parameter's first update, whatever an earlier optimizer has left: let only one of two optimizers
+/// with the same states go on with a parameter.
 ///
 /// If a parameter's gradient is kept by rows (Parameter::row_gradient), a step changes only those
 /// rows, values and states: other rows get no decay, and their running means stay as they are.

@@ -60,6 +60,8 @@ StateDict Optimizer::state_dict() const {
     for (const StateSlot& slot : slots) {
       const auto found = parameter.slots().find(slot.name);
       if (found == parameter.slots().end()) continue;
+      // What an optimizer before this one has left there, this one's first update clears.
+      if (steps_of_[i] == 0 && !found->second.requires_dense) continue;
       const std::string name = parameter.name() + "/" + slot.name;
       state.set(name, slot_to_saved(parameter, found->second));
       if (found->second.requires_dense && !slot.requires_dense) {

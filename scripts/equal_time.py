@@ -4,10 +4,10 @@
 The comparisons are in scripts/equal_time_rows.py. For each one:
 1. The time of a step of every network is measured, one network after the other, in rounds, on one core. The budget of
    seconds divided by it is the network's number of steps, so that nothing depends on how busy the machine is later.
-2. Trials: each side trains with the same number of settings (networks, learning rates, first values, decay) for a tenth of
+2. Trials: each side trains with the same number of settings (networks, learning rates, initial values, decay) for a tenth of
    the budget, unless the row says otherwise, with seed 0.
 3. The best three of a side, at most two of one network, train for the whole budget.
-4. In some rows, so do a few more values of one setting, from the best of the three, as many on either side.
+4. In some rows, so do a few more values of one setting for each of the best two networks of a side.
 5. The best of them all trains with the other seeds, too. Its mean and range are compared.
 
 Every finished run is a line of docs/measurements/equal_time.tsv and is not done again unless its line is deleted, so a call
@@ -187,6 +187,13 @@ class Trainer:
     def best(self, row, runs):
         return sorted(runs, key=lambda run: float(run.metric), reverse=row.larger_is_better)
 
+    def best_two_networks(self, row, runs):
+        """The best run of each."""
+        found = {}
+        for run in self.best(row, runs):
+            found.setdefault(run.network, run)
+        return list(found.values())[:2]
+
     def finalists(self, row, runs):
         chosen, count = [], collections.Counter()
         for run in self.best(row, runs):
@@ -216,10 +223,10 @@ class Trainer:
         if any(None in runs for runs in full.values()):
             return
         for name, side in row.sides.items():
-            best = self.best(row, full[name])[0]
-            for key, value in side.last_runs():
-                settings = dict(settings_of(best.settings), **{key: value})
-                full[name].append(self.train(row, name, best.network, settings, 0, "full"))
+            for best in self.best_two_networks(row, full[name]):
+                for key, value in side.last_runs():
+                    settings = dict(settings_of(best.settings), **{key: value})
+                    full[name].append(self.train(row, name, best.network, settings, 0, "full"))
         if any(None in runs for runs in full.values()):
             return
         for seed in range(1, self.a.seeds):

@@ -9,7 +9,7 @@ PAGE = FOLDER / "results.md"
 PLOT = FOLDER / "equal_time.svg"
 BEGIN, END = "<!-- begin of scripts/equal_time.py -->\n", "<!-- end of scripts/equal_time.py -->\n"
 COLOURS = {"dense": "#1f77b4", "sparse": "#d62728"}
-FULL_NAMES = {"init": "first values", "drop": "drop fraction"}  # of settings that are shortened
+FULL_NAMES = {"init": "initial values", "drop": "drop fraction"}  # of settings that are shortened
 
 
 def is_accuracy(row):

@@ -3,8 +3,8 @@
 A row has a budget of seconds, or of steps if both sides are to take as many. `choices` says how a choice becomes an argument
 of `lacuna train --set`; $steps, $warmup and the choice's own value are put in. A side has networks, each with its arguments;
 `first` is tried in all combinations, and from the best of them each value of `then` alone. Each value of `last` is tried
-for the whole budget, from the best of the finalists: a tenth of the budget may end before networks overfit, and so says
-little about decay. Both sides of a row have the same number of trials, and of values in `last`.
+for the whole budget, from the best run of each of the best two networks: a tenth of the budget may end before networks
+overfit, and so says little about decay. Both sides of a row have the same number of trials, and of values in `last`.
 """
 import dataclasses
 
@@ -16,7 +16,7 @@ class Side:
     first: dict           # choice -> values, in all combinations with each other and the networks
     then: dict            # choice -> values, one at a time from the best of the first
     always: tuple = ()    # arguments of every run
-    last: dict = dataclasses.field(default_factory=dict)  # choice -> values, from the best finalist, for the whole budget
+    last: dict = dataclasses.field(default_factory=dict)  # choice -> values, for the best two networks and the whole budget
 
     def trials(self):
         count = len(self.networks)

@@ -93,7 +93,7 @@ $(table erk $main)
 
 ## Further algorithms
 
-SRigL gives each neuron as many inputs, or none (\`min_salient: 0.3\`). SNIP prunes once, and all weights
+SRigL gives each neuron the same number of inputs, or none (\`min_salient: 0.3\`). SNIP prunes once, and all weights
 of the hidden layers compete. Saliency, straight-through (ste) and GMP follow the same cubic schedule.
 AC/DC alternates each epoch until 75 % of the run.
 

@@ -1,7 +1,9 @@
 // Variables, operations on them, and losses.
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "binding.hpp"
@@ -69,12 +71,44 @@ auto reversed(Binary operation) {
 }
 
 void run_backward(const Variable& output, const std::optional<Tensor>& gradient) {
+  take_over_writes();  // a weight that was written to is an error
   const py::gil_scoped_release released;
   if (gradient) {
     backward(output, gradient->clone());  // gradients are added up in place
   } else {
     backward(output);
   }
+}
+
+// What NumPy calls instead of a function of its own on elements: the operators below, for which it
+// calls one too, and otherwise arrays, whose gradients nothing would record.
+py::object call_of_numpy(const py::object& function, const std::string& method,
+                         const py::args& inputs, const py::kwargs& options) {
+  static const std::map<std::string, std::pair<const char*, const char*>> kOperators = {
+      {"add", {"__add__", "__radd__"}},
+      {"subtract", {"__sub__", "__rsub__"}},
+      {"multiply", {"__mul__", "__rmul__"}},
+      {"matmul", {"__matmul__", "__rmatmul__"}}};
+  const auto name = function.attr("__name__").cast<std::string>();
+  const auto found = kOperators.find(name);
+  if (found != kOperators.end() && method == "__call__" && options.empty()) {
+    const auto& [of_first, of_second] = found->second;
+    const bool is_first = py::isinstance<Variable>(inputs[0]);
+    return is_first ? inputs[0].attr(of_first)(inputs[1]) : inputs[1].attr(of_second)(inputs[0]);
+  }
+  py::tuple arrays(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arrays[i] = inputs[i];
+    if (!py::isinstance<Variable>(inputs[i])) continue;
+    const auto& variable = inputs[i].cast<const Variable&>();
+    if (variable.requires_grad()) {
+      throw py::type_error("numpy." + name +
+                           " records no gradient: use lacuna's own operations, or take the "
+                           "values of the Variable with .numpy()");
+    }
+    arrays[i] = to_array(variable.value());
+  }
+  return function.attr(method.c_str())(*arrays, **options);
 }
 
 std::string describe_variable(const Variable& v) {
@@ -86,7 +120,9 @@ std::string describe_variable(const Variable& v) {
 void bind_class(py::module_& module) {
   py::class_<Variable>(module, "Variable",
                        "An array in a computation that records the operation that made it. NumPy "
-                       "can read it without a copy (`np.asarray(v)`, `v.numpy()`).")
+                       "can read it without a copy (`np.asarray(v)`, `v.numpy()`). NumPy's own "
+                       "functions, such as np.tanh, record nothing: on a Variable that has a "
+                       "gradient, they raise TypeError.")
       .def(
           py::init([](const py::object& value, bool requires_grad) {
             if (requires_grad) {
@@ -177,7 +213,11 @@ void bind_class(py::module_& module) {
            [](const Variable&) -> py::object {
              throw py::type_error("a Variable cannot be pickled; pickle v.numpy()");
            })
-      .attr("__array_priority__") = 1000;  // NumPy's operators leave theirs to it
+      .def("__array_ufunc__",
+           [](const Variable&, const py::object& function, const std::string& method,
+              const py::args& inputs, const py::kwargs& options) {
+             return call_of_numpy(function, method, inputs, options);
+           });
 }
 
 void bind_operations(py::module_& module) {
@@ -198,7 +238,7 @@ void bind_operations(py::module_& module) {
         const py::gil_scoped_release released;
         return leaky_relu(v, negative_slope);
       },
-      py::arg("x"), py::arg("negative_slope") = 0.01f,
+      py::arg("x"), py::arg_v("negative_slope", 0.01f, "0.01"),
       "x for x >= 0, otherwise negative_slope * x.");
   module.def(
       "cat",

@@ -71,9 +71,11 @@ class Script(unittest.TestCase):
         for side in ("dense", "sparse"):
             last = equal_time_rows.ROWS[0].sides[side].last["decay"]
             own = [run for run in runs if run["side"] == side]
-            self.assertEqual(len(own), 3 + len(last) + 2)
+            networks = {run["network"] for run in own if f"decay={max(last)} " in run["settings"]}
+            self.assertEqual(len(networks), 2)
+            self.assertEqual(len(own), 3 + len(networks) * len(last) + 2)
             for value in last:
-                self.assertTrue(any(f"decay={value} " in run["settings"] for run in own), value)
+                self.assertEqual({run["network"] for run in own if f"decay={value} " in run["settings"]}, networks)
             # The stand-in's long runs gain by decay: the largest trains with the other seeds.
             self.assertEqual({run["seed"] for run in own if f"decay={max(last)} " in run["settings"]}, {"0", "1", "2"})
 

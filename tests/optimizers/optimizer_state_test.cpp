@@ -107,6 +107,27 @@ TEST_P(OptimizerState, AStateOfStepZeroRemovesWhatLaterStepsMade) {
   EXPECT_TRUE(optimizer->parameters()[0]->slots().empty());
 }
 
+TEST_P(OptimizerState, IsNotTakenFromAnEarlierOptimizer) {
+  const Make& make = GetParam().second;
+  const auto earlier = make(make_parameters());
+  for (int64_t step = 0; step < 4; ++step) train(*earlier, step);
+  const auto fresh = make(make_parameters());
+  for (size_t i = 0; i < fresh->parameters().size(); ++i) {
+    fresh->parameters()[i]->assign(earlier->parameters()[i]->values());
+  }
+
+  const auto later = make(earlier->parameters());
+  EXPECT_EQ(names_in(later->state_dict()), names_in(fresh->state_dict()));
+  for (int64_t step = 4; step < 7; ++step) {
+    train(*later, step);
+    train(*fresh, step);
+  }
+  for (size_t i = 0; i < fresh->parameters().size(); ++i) {
+    EXPECT_EQ(later->parameters()[i]->values().to_vector(),
+              fresh->parameters()[i]->values().to_vector());
+  }
+}
+
 TEST(OptimizerStateDict, HasArraysInTheShapeTheyAreStoredIn) {
   const auto parameter = std::make_shared<Parameter>(Shape{2, 3}, Initializer::constant(1.0));
   parameter->set_name("w");

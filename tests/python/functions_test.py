@@ -1,4 +1,4 @@
-"""Schedules that are functions, and runs that another process resumes."""
+"""Functions as schedules, runs that another process resumes, and NumPy's functions of Variables."""
 
 import subprocess
 import sys
@@ -76,3 +76,23 @@ def test_a_variable_of_one_value_is_true_or_false():
         bool(lc.Variable(np.ones(2, np.float32)))
     with pytest.raises(TypeError, match="ids of tokens"):
         lc.Variable(np.ones((2, 2), np.int64), requires_grad=True)
+
+
+def test_functions_of_numpy_do_not_cut_a_gradient_silently():
+    values = np.float32([[1, 2], [3, 4]])
+    a = lc.Variable(values, requires_grad=True)
+    with pytest.raises(TypeError, match=r"numpy\.tanh records no gradient.*numpy\(\)"):
+        np.tanh(a)
+    with pytest.raises(TypeError, match="numpy.maximum records no gradient"):
+        np.maximum(0, a * 2)
+    total = np.zeros((2, 2), np.float32)
+    with pytest.raises(TypeError, match="numpy.add records no gradient"):
+        total += a
+    # Operators of arrays and numbers of NumPy are those of the Variable.
+    for product in (values * a, np.float32(2) * a, np.multiply(a, values), values @ a, values - a):
+        assert isinstance(product, lc.Variable) and product.requires_grad
+    np.testing.assert_array_equal((values - a).numpy(), 0 * values)
+    # A constant is an array.
+    np.testing.assert_array_equal(np.sqrt(a.detach()), np.sqrt(values))
+    np.testing.assert_array_equal(np.abs(a.detach() - values), 0 * values)
+    assert np.add.reduce(lc.Variable(values), axis=None) == values.sum()

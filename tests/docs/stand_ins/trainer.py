@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -IS
 """Stands in for `lacuna train`: writes what scripts/equal_time.py reads, a step of 10 ms, and a loss that depends on the
 learning rate, the seed, the steps and, in runs of more than 4,000 steps, the weight decay. Its arguments are appended to
 $TRAINER_LOG."""
