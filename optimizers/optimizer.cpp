@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "lacuna/framework/config/config.h"
@@ -74,6 +75,7 @@ Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOption
       groups_{{options.lr, options.weight_decay}},
       group_of_(parameters_.size(), 0),
       steps_of_(parameters_.size(), 0),
+      has_begun_(parameters_.size(), false),
       ages_of_(parameters_.size()) {
   require_lr("lr", options.lr);
   require_option_at_least("weight_decay", options.weight_decay, 0.0);
@@ -193,16 +195,38 @@ UpdateFactors Optimizer::factors_of(size_t index) const {
 }
 
 UpdateFactors Optimizer::factors(const Parameter& parameter) const {
+  return factors_of(index_of(parameter));
+}
+
+size_t Optimizer::index_of(const Parameter& parameter) const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].get() == &parameter) return factors_of(i);
+    if (parameters_[i].get() == &parameter) return i;
   }
   throw StateError("the optimizer does not train the parameter '" + parameter.name() + "'");
+}
+
+void Optimizer::begin_states(const Parameter& parameter) { begin_states(index_of(parameter)); }
+
+void Optimizer::begin_states(size_t index) {
+  if (has_begun_[index]) return;
+  has_begun_[index] = true;
+  std::map<std::string, Slot>& slots = parameters_[index]->slots();
+  for (const StateSlot& state : state_slots()) {
+    const auto found = slots.find(state.name);
+    if (found == slots.end()) continue;
+    if (found->second.requires_dense) {  // an algorithm asked for that
+      std::ranges::fill(found->second.values.mutable_storage(), 0.0F);
+    } else {
+      slots.erase(found);
+    }
+  }
 }
 
 void Optimizer::update_parameter(size_t index, double learning_rate,
                                  const std::vector<StateSlot>& slots) {
   Parameter& parameter = *parameters_[index];
   const ProfileSpan span(Work::Parameter, parameter.name());
+  begin_states(index);
   const bool was_pruned = parameter.is_pruned();
   std::vector<std::span<float>> states;
   for (const StateSlot& slot : slots) {
@@ -210,8 +234,6 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
         slot.requires_dense ? parameter.dense_slot(slot.name).values : parameter.slot(slot.name);
     if (!slot.requires_dense) require_aligned(parameter, slot.name, state);
     states.push_back(state.mutable_storage());
-    // Those of an optimizer before this one.
-    if (steps_of_[index] == 0) std::ranges::fill(states.back(), 0.0F);
   }
   const UpdateFactors factors = factors_of(index);
   std::span<uint16_t> ages;

@@ -89,8 +89,8 @@ struct OptimizerOptions {
 /// parameter's pattern, so it contains no code for sparsity.
 ///
 /// The states are in the parameters' slots, so that they move with a pattern. They are zeros at a
-/// parameter's first update, whatever an earlier optimizer has left: let only one of two optimizers
-/// with the same states go on with a parameter.
+/// parameter's first update, also if an earlier optimizer has left its own there: of two optimizers
+/// whose states have the same names, only one can go on with a parameter.
 ///
 /// If a parameter's gradient is kept by rows (Parameter::row_gradient), a step changes only those
 /// rows, values and states: other rows get no decay, and their running means stay as they are.
@@ -122,6 +122,10 @@ class Optimizer {
   void step();
   /// Drops all gradients, then calls the hooks.
   void zero_grad();
+  /// Drops the states that an earlier optimizer has left at a parameter, as this one's first update
+  /// does; later calls do nothing. Call it before you set states by hand. *Requires* one of
+  /// `parameters()`.
+  void begin_states(const Parameter& parameter);
 
   /// The hooks receive this optimizer: directly before and after the parameters change, and after
   /// the gradients are dropped. A scope hook adds scopes to `scopes` that last while values change,
@@ -213,6 +217,8 @@ class Optimizer {
   std::vector<double> checked_learning_rates() const;
   void clip_gradients(double max_norm);
   UpdateFactors factors_of(size_t index) const;
+  size_t index_of(const Parameter& parameter) const;
+  void begin_states(size_t index);
   void update_parameter(size_t index, double learning_rate, const std::vector<StateSlot>& slots);
   void update_rows(const Update& whole, std::span<const int64_t> rows);
   std::vector<std::string> differences(const StateDict& state) const;
@@ -226,6 +232,7 @@ class Optimizer {
   std::vector<size_t> group_of_;  // by parameter
   std::vector<double> decay_of_;
   std::vector<int64_t> steps_of_;
+  std::vector<bool> has_begun_;  // by parameter: its states are this optimizer's
   std::function<UpdateFactors(const Parameter&)> factors_;  // null: 1
   std::vector<WeightAges> ages_of_;                         // all empty if `most_age` is 0
   int64_t steps_ = 0;

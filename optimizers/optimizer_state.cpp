@@ -60,8 +60,7 @@ StateDict Optimizer::state_dict() const {
     for (const StateSlot& slot : slots) {
       const auto found = parameter.slots().find(slot.name);
       if (found == parameter.slots().end()) continue;
-      // What an optimizer before this one has left there, this one's first update clears.
-      if (steps_of_[i] == 0 && !found->second.requires_dense) continue;
+      if (!has_begun_[i] && !found->second.requires_dense) continue;  // an earlier optimizer's
       const std::string name = parameter.name() + "/" + slot.name;
       state.set(name, slot_to_saved(parameter, found->second));
       if (found->second.requires_dense && !slot.requires_dense) {
@@ -173,6 +172,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = *parameters_[i];
     steps_of_[i] = state.get<int64_t>(parameter.name() + "/step");
+    has_begun_[i] = true;
     for (const StateSlot& slot : state_slots()) {
       const std::string name = parameter.name() + "/" + slot.name;
       const Tensor* saved = find_array(state, name);

@@ -87,8 +87,9 @@ DenseGradient& DynamicSparsityAlgorithm::collected(const SparseWeight& weight) c
   if (DenseGradient* gradient = weight.gradient()) return *gradient;
   throw StateError(
       fmt::format("sparsity algorithm '{}' needs the dense gradient of '{}' at step {}, which was "
-                  "not requested before the forward pass: run forward and backward through the "
-                  "module it was applied to, with wants_dense_gradient true for this step",
+                  "taken already, or not requested before the forward pass: run forward and "
+                  "backward through the module it was applied to, with wants_dense_gradient true "
+                  "for this step, and take the gradient once",
                   type(), weight.name(), step()));
 }
 

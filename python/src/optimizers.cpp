@@ -68,6 +68,7 @@ struct OptimizerAccess : Optimizer {
 py::dict states_of(Optimizer& optimizer, const py::object& key, bool made) {
   py::dict arrays;
   Parameter& parameter = parameter_of(optimizer, key);
+  optimizer.begin_states(parameter);
   if (made) OptimizerAccess::make_states(optimizer, parameter);
   for (auto& [name, slot] : parameter.slots()) {
     if (slot.values.defined()) arrays[py::str(name)] = to_array(slot.values);
@@ -77,6 +78,7 @@ py::dict states_of(Optimizer& optimizer, const py::object& key, bool made) {
 
 Slot& slot_of(Optimizer& optimizer, const py::object& key, const std::string& name) {
   Parameter& parameter = parameter_of(optimizer, key);
+  optimizer.begin_states(parameter);
   const auto found = parameter.slots().find(name);
   if (found != parameter.slots().end()) return found->second;
   throw StateError(

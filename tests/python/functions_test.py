@@ -1,4 +1,5 @@
-"""Functions as schedules, runs that another process resumes, and NumPy's functions of Variables."""
+"""Functions as schedules, runs that another process resumes, NumPy's functions of Variables, and one optimizer after
+another."""
 
 import subprocess
 import sys
@@ -96,3 +97,36 @@ def test_functions_of_numpy_do_not_cut_a_gradient_silently():
     np.testing.assert_array_equal(np.sqrt(a.detach()), np.sqrt(values))
     np.testing.assert_array_equal(np.abs(a.detach() - values), 0 * values)
     assert np.add.reduce(lc.Variable(values), axis=None) == values.sum()
+
+
+def test_another_optimizer_and_algorithm_take_over():
+    x, y = DATA
+    model = lc.Model([lc.Linear(4, 8, name="fc1"), lc.ReLU(), lc.Linear(8, 2, name="fc2")])
+    weight = model["fc1.weight"]
+
+    def steps(optimizer, count):
+        for _ in range(count):
+            lc.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    first = lc.sparse.RigL(0.5, update={"freq": 1}, param_filter="fc1.weight")
+    model.apply(first)
+    earlier = lc.Adam(model.parameters(), lr=0.01)
+    earlier.apply(first)
+    steps(earlier, 5)
+    later = lc.Adam(model.parameters(), lr=0.01)
+    with pytest.raises(lc.StateError, match="applied to an optimizer already"):
+        later.apply(first)
+    mask = np.array(weight.mask)
+    first.release()
+    second = lc.sparse.Static(0.5, init_method="inherit", param_filter="fc1.weight")
+    model.apply(second)
+    later.apply(second)
+    np.testing.assert_array_equal(weight.mask, mask)
+    assert later.state(weight) == {}  # the earlier one's are not taken
+    before = weight.to_numpy()
+    steps(later, 1)
+    # Adam's first step is as long as its learning rate.
+    assert np.abs(weight.to_numpy() - before).max() < 0.01001
+    np.testing.assert_array_equal(weight.mask, mask)
