@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
+#include <utility>
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/config/integer_range.h"
@@ -210,14 +210,14 @@ void Optimizer::begin_states(const Parameter& parameter) { begin_states(index_of
 void Optimizer::begin_states(size_t index) {
   if (has_begun_[index]) return;
   has_begun_[index] = true;
-  std::map<std::string, Slot>& slots = parameters_[index]->slots();
+  Parameter& parameter = *parameters_[index];
   for (const StateSlot& state : state_slots()) {
-    const auto found = slots.find(state.name);
-    if (found == slots.end()) continue;
-    if (found->second.requires_dense) {  // an algorithm asked for that
-      std::ranges::fill(found->second.values.mutable_storage(), 0.0F);
+    if (!std::as_const(parameter).slots().contains(state.name)) continue;
+    Slot& slot = parameter.slots().at(state.name);
+    if (slot.requires_dense) {  // an algorithm asked for that
+      std::ranges::fill(slot.values.mutable_storage(), 0.0F);
     } else {
-      slots.erase(found);
+      parameter.slots().erase(state.name);
     }
   }
 }

@@ -56,10 +56,10 @@ def import_(
     """Makes a run of step 0 from the weights of another tool. `train` can continue it.
 
     weights: a file (safetensors, npz, npy, or ONNX that lacuna wrote), a Hugging Face folder, or a
-    state_dict of arrays or of PyTorch's tensors. config: the model and its data. Without it, the model is inferred from names
-    and shapes, and `set` must give the data. A state_dict is not kept as a file: to begin other runs
-    with these weights, give the new run as `model.init_from`. Raises the errors of `train`; if names
-    or shapes do not fit, the message lists the differences.
+    state_dict of arrays or of PyTorch's tensors. config: the model and its data. Without it, the
+    model is inferred from names and shapes, and `set` must give the data. A state_dict is not kept
+    as a file: to begin other runs with these weights, give the new run as `model.init_from`. Raises
+    the errors of `train`; if names or shapes do not fit, the message lists the differences.
     """
     if not isinstance(weights, Mapping):
         _lacuna._import(
