@@ -21,7 +21,7 @@ namespace lacuna {
 /// every cell (M units) keeps at most N, and growth fills the cells that have room. All counts are
 /// of positions, over all groups, and multiples of the unit's size. Ties go to the lower flat index
 /// of a unit's or a cell's first position, NaN ranks below everything, and positions that a mask
-/// excludes are never chosen. *Errors:* ShapeError if a count is negative or exceeds the shape.
+/// excludes are never chosen. *Errors:* ShapeError if a count is negative; too large ones mean all.
 class MaskSelector {
  public:
   /// *Requires* that groups and pattern fit the shape, and that at most one of them is given.
