@@ -91,8 +91,11 @@ TEST(Keep, GroupsCompeteSeparately) {
 TEST(Selector, RefusesNegativeCounts) {
   const MaskSet all = MaskSet::all(Shape{4});
   const MaskSelector of_four = selector(4);
-  expect_throws<ShapeError>([&] { of_four.keep(all, std::vector<float>{1, 2, 3, 4}, -1); },
-                            "a mask cannot have -1 positions");
+  expect_throws<ShapeError>(
+      [&] {
+        of_four.keep(all, std::vector<float>{1, 2, 3, 4}, -1);
+      },
+      "a mask cannot have -1 positions");
   expect_throws<ShapeError>([&] { of_four.grow_random(CounterRng(0, "grown"), -5, all); },
                             "a mask cannot have -5 positions");
 }
