@@ -1,5 +1,5 @@
-# Debian packages, by `cpack -G DEB` (scripts/package.sh): the program, the shared library, and what is
-# needed to build against it.
+# Debian packages, by `cpack -G DEB` (scripts/package.sh): the program, the shared library, what is needed
+# to build against it, the Python module, and the plugin for several processes.
 set(CPACK_PACKAGE_NAME lacuna)
 set(CPACK_PACKAGE_VENDOR "The lacuna authors")
 set(CPACK_PACKAGE_CONTACT "The lacuna authors")
@@ -30,7 +30,9 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS lacuna-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME lacuna-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS
-  "lacuna (= ${PROJECT_VERSION}) | python3-lacuna (= ${PROJECT_VERSION}), openmpi-bin")
+  "lacuna (= ${PROJECT_VERSION}) | python3-lacuna (= ${PROJECT_VERSION}) | liblacuna${soversion} (= ${PROJECT_VERSION})"
+  openmpi-bin)
+string(REPLACE ";" ", " CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "${CPACK_DEBIAN_MPI_PACKAGE_DEPENDS}")
 set(CPACK_COMPONENT_MPI_DESCRIPTION "Training by several processes, on one machine or several.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME liblacuna${soversion})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
@@ -44,5 +46,6 @@ endif()
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-lacuna)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= ${LACUNA_PYTHON_VERSION}), python3-numpy")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS lacuna-mpi)
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION "The Python module.")
 include(CPack)

@@ -122,10 +122,13 @@ class Optimizer {
   void step();
   /// Drops all gradients, then calls the hooks.
   void zero_grad();
-  /// Drops the states that an earlier optimizer has left at a parameter, as this one's first update
-  /// does; later calls do nothing. Call it before you set states by hand. *Requires* one of
-  /// `parameters()`.
+  /// Drops states of the same names that an earlier optimizer has left at a parameter, as this
+  /// one's first update does; later calls do nothing. Call it before you set states by hand.
+  /// *Errors:* StateError unless it is one of `parameters()`.
   void begin_states(const Parameter& parameter);
+  /// Whether a parameter's states are this optimizer's: from its first update, `begin_states` or
+  /// `load_state_dict` on. *Errors:* as begin_states.
+  bool has_begun(const Parameter& parameter) const { return has_begun_[index_of(parameter)]; }
 
   /// The hooks receive this optimizer: directly before and after the parameters change, and after
   /// the gradients are dropped. A scope hook adds scopes to `scopes` that last while values change,

@@ -60,9 +60,11 @@ StateDict Optimizer::state_dict() const {
     for (const StateSlot& slot : slots) {
       const auto found = parameter.slots().find(slot.name);
       if (found == parameter.slots().end()) continue;
-      if (!has_begun_[i] && !found->second.requires_dense) continue;  // an earlier optimizer's
+      // Where this optimizer has not begun, an earlier one's values count as zeros.
+      if (!has_begun_[i] && !found->second.requires_dense) continue;
       const std::string name = parameter.name() + "/" + slot.name;
-      state.set(name, slot_to_saved(parameter, found->second));
+      Tensor saved = slot_to_saved(parameter, found->second);
+      state.set(name, has_begun_[i] ? std::move(saved) : Tensor::full(saved.shape(), 0.0f));
       if (found->second.requires_dense && !slot.requires_dense) {
         state.set(name + kDenseMark, int64_t{1});
       }

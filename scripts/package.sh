@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds Debian packages of the program, the shared library, its headers and the Python module, and
-# prints where they are.
+# Builds Debian packages of the program, the shared library, its headers, the Python module and the MPI
+# plugin, and prints where they are.
 # usage: scripts/package.sh
 # LACUNA_BUILD_DIR is where to build (default: build/package).
 set -euo pipefail

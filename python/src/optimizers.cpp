@@ -68,8 +68,11 @@ struct OptimizerAccess : Optimizer {
 py::dict states_of(Optimizer& optimizer, const py::object& key, bool made) {
   py::dict arrays;
   Parameter& parameter = parameter_of(optimizer, key);
-  optimizer.begin_states(parameter);
-  if (made) OptimizerAccess::make_states(optimizer, parameter);
+  if (made) {
+    optimizer.begin_states(parameter);
+    OptimizerAccess::make_states(optimizer, parameter);
+  }
+  if (!optimizer.has_begun(parameter)) return arrays;
   for (auto& [name, slot] : parameter.slots()) {
     if (slot.values.defined()) arrays[py::str(name)] = to_array(slot.values);
   }
@@ -78,9 +81,8 @@ py::dict states_of(Optimizer& optimizer, const py::object& key, bool made) {
 
 Slot& slot_of(Optimizer& optimizer, const py::object& key, const std::string& name) {
   Parameter& parameter = parameter_of(optimizer, key);
-  optimizer.begin_states(parameter);
   const auto found = parameter.slots().find(name);
-  if (found != parameter.slots().end()) return found->second;
+  if (optimizer.has_begun(parameter) && found != parameter.slots().end()) return found->second;
   throw StateError(
       fmt::format("parameter '{}' has no state '{}' yet: states are made by its first step",
                   parameter.name(), name));

@@ -201,17 +201,6 @@ void bind_base(py::module_& module) {
       .def("sparsify_module", &apply, py::arg("target"), "The same as `apply`.")
       .def("sparsify_optimizer", &apply, py::arg("target"), "The same as `apply`.")
       .def("__call__", &apply, py::arg("target"), "The same as `apply`.")
-      .def(
-          "release",
-          [](const py::object& self) {
-            self.cast<SparsityAlgorithm&>().release();
-            for (const char* known : {"_optimizer", "_model"}) {
-              if (py::hasattr(self, known)) py::delattr(self, known);
-            }
-          },
-          "Releases the parameters; their masks stay. Another algorithm can then be applied to "
-          "them "
-          "and to any optimizer; with init_method='inherit' it begins with these masks.")
       .def("update", &update, py::arg("optimizer") = py::none(),
            "Counts a step, and changes the masks if an update is due. While `autoupdate` is true, "
            "each optimizer step calls it at its end.")

@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,8 +81,8 @@ void run_backward(const Variable& output, const std::optional<Tensor>& gradient)
   }
 }
 
-// What NumPy calls instead of a function of its own on elements: the operators below, for which it
-// calls one too, and otherwise arrays, whose gradients nothing would record.
+// What NumPy calls instead of a universal function of its own, also for an operator between an
+// array and a Variable: the operators below, and others on arrays, unless a gradient would be lost.
 py::object call_of_numpy(const py::object& function, const std::string& method,
                          const py::args& inputs, const py::kwargs& options) {
   static const std::map<std::string, std::pair<const char*, const char*>> kOperators = {
@@ -96,19 +97,33 @@ py::object call_of_numpy(const py::object& function, const std::string& method,
     const bool is_first = py::isinstance<Variable>(inputs[0]);
     return is_first ? inputs[0].attr(of_first)(inputs[1]) : inputs[1].attr(of_second)(inputs[0]);
   }
-  py::tuple arrays(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    arrays[i] = inputs[i];
-    if (!py::isinstance<Variable>(inputs[i])) continue;
-    const auto& variable = inputs[i].cast<const Variable&>();
-    if (variable.requires_grad()) {
+  static const std::set<std::string> kWithoutGradient = {
+      "isfinite",    "isnan",      "isinf",       "signbit",    "equal",
+      "not_equal",   "less",       "less_equal",  "greater",    "greater_equal",
+      "logical_and", "logical_or", "logical_xor", "logical_not"};
+  const bool may_lose = !kWithoutGradient.contains(name);
+  const auto array_of = [&](const py::handle& value) {
+    if (!py::isinstance<Variable>(value)) return py::reinterpret_borrow<py::object>(value);
+    const auto& variable = value.cast<const Variable&>();
+    if (may_lose && variable.requires_grad()) {
       throw py::type_error("numpy." + name +
                            " records no gradient: use lacuna's own operations, or take the "
                            "values of the Variable with .numpy()");
     }
-    arrays[i] = to_array(variable.value());
+    return py::object(to_array(variable.value()));
+  };
+  py::tuple arrays(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) arrays[i] = array_of(inputs[i]);
+  py::dict others;
+  for (const auto& [key, value] : options) {
+    const bool is_out = key.cast<std::string>() == "out";
+    for (const py::handle out : is_out ? py::tuple(value) : py::tuple()) {
+      if (!py::isinstance<Variable>(out)) continue;
+      throw py::type_error("numpy." + name + ": give an array, not a Variable, as out");
+    }
+    others[key] = array_of(value);
   }
-  return function.attr(method.c_str())(*arrays, **options);
+  return function.attr(method.c_str())(*arrays, **others);
 }
 
 std::string describe_variable(const Variable& v) {
@@ -120,9 +135,10 @@ std::string describe_variable(const Variable& v) {
 void bind_class(py::module_& module) {
   py::class_<Variable>(module, "Variable",
                        "An array in a computation that records the operation that made it. NumPy "
-                       "can read it without a copy (`np.asarray(v)`, `v.numpy()`). NumPy's own "
-                       "functions, such as np.tanh, record nothing: on a Variable that has a "
-                       "gradient, they raise TypeError.")
+                       "can read it without a copy (`np.asarray(v)`, `v.numpy()`). NumPy's "
+                       "universal functions (np.tanh, np.exp, ...) raise TypeError on a Variable "
+                       "that requires a gradient; its other functions (np.dot, np.where, ...) take "
+                       "the values, and record nothing.")
       .def(
           py::init([](const py::object& value, bool requires_grad) {
             if (requires_grad) {

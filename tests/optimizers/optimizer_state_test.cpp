@@ -117,6 +117,7 @@ TEST_P(OptimizerState, IsNotTakenFromAnEarlierOptimizer) {
   }
 
   const auto later = make(earlier->parameters());
+  EXPECT_FALSE(later->has_begun(*later->parameters()[0]));
   EXPECT_EQ(names_in(later->state_dict()), names_in(fresh->state_dict()));
   for (int64_t step = 4; step < 7; ++step) {
     train(*later, step);
@@ -126,6 +127,19 @@ TEST_P(OptimizerState, IsNotTakenFromAnEarlierOptimizer) {
     EXPECT_EQ(later->parameters()[i]->values().to_vector(),
               fresh->parameters()[i]->values().to_vector());
   }
+}
+
+TEST(OptimizerStateDict, HasZerosForDenseStatesOfAnEarlierOptimizer) {
+  const std::vector<ParameterPtr> parameters = make_parameters();
+  Adam earlier(parameters);
+  train(earlier, 0);
+  parameters[0]->slots().at("exp_avg").requires_dense = true;
+  Adam later(parameters);
+  const StateDict state = later.state_dict();
+  EXPECT_THAT(state.get<Tensor>("fc1.weight/exp_avg").to_vector(), testing::Each(0.0f));
+  later.load_state_dict(state);
+  EXPECT_TRUE(parameters[0]->slots().at("exp_avg").requires_dense);
+  EXPECT_THAT(parameters[0]->slots().at("exp_avg").values.to_vector(), testing::Each(0.0f));
 }
 
 TEST(OptimizerStateDict, HasArraysInTheShapeTheyAreStoredIn) {
