@@ -116,10 +116,11 @@ py::object call_of_numpy(const py::object& function, const std::string& method,
   for (size_t i = 0; i < inputs.size(); ++i) arrays[i] = array_of(inputs[i]);
   py::dict others;
   for (const auto& [key, value] : options) {
-    const bool is_out = key.cast<std::string>() == "out";
-    for (const py::handle out : is_out ? py::tuple(value) : py::tuple()) {
-      if (!py::isinstance<Variable>(out)) continue;
-      throw py::type_error("numpy." + name + ": give an array, not a Variable, as out");
+    if (key.cast<std::string>() == "out") {  // a tuple
+      for (const py::handle out : value) {
+        if (!py::isinstance<Variable>(out)) continue;
+        throw py::type_error("numpy." + name + ": give an array, not a Variable, as out");
+      }
     }
     others[key] = array_of(value);
   }
