@@ -16,9 +16,8 @@ enum class Order {
   RowMajor,    ///< the last dimension is contiguous
   BatchSlabs,  ///< [batch/64][features][64]: all leading dimensions are the batch; the last slab is
                ///< padded with zeros to 64
-  ImageSlabs,  ///< images for sparse convolutions, see image_slabs.h: slabs of 16 examples, their
-               ///< borders zero
-  ChannelBlocks,  ///< images for dense convolutions, see image_slabs.h: blocks of 16 channels
+  ImageSlabs,  ///< images for sparse convolutions: slabs of 16 examples, their borders zero
+  ChannelBlocks,  ///< images for dense convolutions: blocks of 16 channels
 };
 const char* to_string(Order order);
 /// Whether only images have it: [batch, channels, height, width], or [batch, channels, length].

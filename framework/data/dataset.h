@@ -1,6 +1,5 @@
-// Datasets: examples that return normalized batches. mnist.h, cifar.h, image_folder.h, csv.h,
-// hdf5_dataset.h, glyphs.h, colour_glyphs.h and synthetic.h load or compute examples; load_data.h
-// chooses between them.
+// Datasets: examples that return normalized batches. load_data.h makes those that a configuration
+// names; some, as mnist.h, cifar.h, csv.h and glyphs.h, can be made by themselves.
 #pragma once
 
 #include <cstdint>

@@ -145,9 +145,8 @@ DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& kno
 /// Largest number of classes: a label beyond it is a mistake in the data, not a class.
 inline constexpr int64_t kMaxClasses = 1 << 20;
 
-/// Builds the data that `data` describes: `type` and the keys of that type (see mnist.h, cifar.h,
-/// image_folder.h, csv.h, hdf5_dataset.h, npz_dataset.h, glyphs.h, colour_glyphs.h, synthetic.h,
-/// text_dataset.h, labelled_text.h), and for all of them, applied in this order:
+/// Builds the data that `data` describes: `type` and the keys of that type
+/// (docs/reference/config.md, section data), and for all of them, applied in this order:
 ///
 /// - `limit`: use only the first n training examples. Default: all.
 /// - `validation`: training examples held out, as a count (≥ 1) or as a fraction in (0, 1), chosen

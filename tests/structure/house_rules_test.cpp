@@ -47,6 +47,10 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
   return table;
 }
 
+std::string name_of(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
 bool is_standard(const std::string& header) {
   return header.find_first_of("./") == std::string::npos && header != "Eigen";
 }
@@ -146,7 +150,7 @@ TEST(HouseRules, FilesBeginWithASentenceAndHeadersWithAGuard) {
   for (const SourceFile& test : read_sources({"tests", "bench", "examples", "fuzz/targets"}))
     files.push_back(test);
   for (const SourceFile& file : files) {
-    if (!file.ends_with(".h")) continue;
+    if (!file.ends_with(".h") && !file.ends_with(".hpp")) continue;
     ASSERT_FALSE(file.lines.empty()) << file.path;
     EXPECT_THAT(file.lines.front(), testing::StartsWith("// ")) << file.path;
     EXPECT_THAT(file.lines, testing::Contains("#pragma once")) << file.path;
@@ -161,6 +165,23 @@ TEST(HouseRules, NoFlagsThatTieTheLibraryToAMachineOrBendArithmetic) {
     for (const std::string& line : file.lines) {
       for (const std::string& flag : forbidden) {
         EXPECT_EQ(line.find(flag), std::string::npos) << file.path << ": " << line;
+      }
+    }
+  }
+}
+
+TEST(HouseRules, CommentsNameHeadersThatExist) {
+  const std::vector<SourceFile> files = library_sources();
+  std::set<std::string> names{"jpeglib.h", "jerror.h", "record_writer.h"};  // not ours
+  for (const SourceFile& file : files) names.insert(name_of(file.path));
+  const std::regex header("[a-z0-9_/]+\\.(h|hpp)\\b");
+  for (const SourceFile& file : files) {
+    for (const std::string& line : file.lines) {
+      const size_t comment = line.find("//");
+      if (comment == std::string::npos) continue;
+      const std::string text = line.substr(comment);
+      for (std::sregex_iterator one(text.begin(), text.end(), header), end; one != end; ++one) {
+        EXPECT_TRUE(names.contains(name_of(one->str()))) << file.path << ": " << line;
       }
     }
   }

@@ -29,9 +29,8 @@ struct AugmentOptions {
   /// Default 0; load_data sets the normalized value of a byte of 0, as if padding came before
   /// normalization.
   std::vector<float> padding{0.0f};
-  /// α > 0 of the Beta(α, α) distribution that shares of mixtures are drawn from (mixup.h): each
-  /// example is mixed with another one of the dataset, both changed as above. In [0, 64]. Default
-  /// 0: none.
+  /// α > 0 of the Beta(α, α) distribution that shares of mixtures are drawn from: each example is
+  /// mixed with another one of the dataset, both changed as above. In [0, 64]. Default 0: none.
   double mixup = 0.0;
   /// For rand_augment, which works on bytes: a byte b of an image is b · scale + offset as an
   /// input, for all channels or one each. load_data sets them.

@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-enum class Orientation;  // AsStored (the first) or Exif, of formats/image.h
+enum class Orientation;  // AsStored (the first) or Exif, of formats/image.hpp
 
 /// What all images of a data set are brought to.
 struct ImageFormat {
@@ -25,7 +25,7 @@ inline constexpr int64_t kMaxImageSide = 4096;
 
 /// Reads images, in that order: bytes, [channels, height, width], without labels. Each is scaled so
 /// that it just covers height × width (bilinear, with antialiasing), and the middle of it is taken.
-/// *Errors:* DataError with the path as in formats/image.h; StateError on a format out of range.
+/// *Errors:* DataError with the path as in formats/image.hpp; StateError on a format out of range.
 /// *Cost:* several threads decode; what is kept is the bytes of the result.
 Examples read_images(std::span<const std::filesystem::path> paths, const ImageFormat& format);
 
@@ -57,8 +57,8 @@ std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& f
 /// file holds counts, and not its name; hidden ones (with a dot in front) are passed over.
 /// *Errors:* DataError, with the path, on a folder that is missing, has fewer than two classes, an
 /// empty class, or a class that training does not have; on a file in no class folder, a folder in a
-/// class folder, and a file that is not an image, as in formats/image.h. ConfigError on values out
-/// of range, and when both ways to name the folders are used.
+/// class folder, and a file that is not an image, as in formats/image.hpp. ConfigError on values
+/// out of range, and when both ways to name the folders are used.
 DataSplits load_image_folder(const Config& data, uint64_t seed);
 DatasetType image_folder_dataset();
 

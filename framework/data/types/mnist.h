@@ -15,9 +15,9 @@ namespace lacuna {
 ///   preferred).
 /// - `num_classes`: labels lie in [0, num_classes). Default 10.
 ///
-/// Inputs are images of bytes, [rows, columns]. *Errors:* DataError as in idx.h, and when the
-/// folder or a file is missing, image and label counts differ, a label is out of range, or the test
-/// images have another size than the training images.
+/// Inputs are images of bytes, [rows, columns]. *Errors:* DataError when the folder or a file
+/// is missing, a file is damaged or not IDX, image and label counts differ, a label is out of
+/// range, or the test images have another size than the training images.
 DataSplits load_mnist(const Config& data, uint64_t seed);
 DatasetType mnist_dataset();
 

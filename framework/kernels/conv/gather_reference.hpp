@@ -1,4 +1,4 @@
-// The loops of sparse convolutions in plain C++, for checking the rest: see gather.h.
+// The loops of sparse convolutions in plain C++, for checking the rest: see gather.hpp.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Building streams: see csr.h.
+// Building streams: see csr.hpp.
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
 
 #include <algorithm>

@@ -133,7 +133,7 @@ std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict&
                                           const Shape& example_shape);
 
 /// The part that evaluating or predicting needs: what `restore_model` makes, its batch
-/// normalizations folded into the weights before them (fold_batch_norm.h), so that it is neither
+/// normalizations folded into the weights before them (fold_batch_norm.hpp), so that it is neither
 /// trained nor saved. *Errors:* those of `restore_model`.
 std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
                                           const Shape& example_shape);
