@@ -27,6 +27,11 @@ std::vector<float> scores_of(const Positions& some, const Positions& units,
   return chosen;
 }
 
+int64_t checked(int64_t count) {
+  if (count < 0) throw ShapeError(fmt::format("a mask cannot have {} positions", count));
+  return count;
+}
+
 }  // namespace
 
 MaskSelector::MaskSelector(const ScoreGroups& groups, const PatternShape& pattern,
@@ -37,8 +42,7 @@ MaskSelector::MaskSelector(const ScoreGroups& groups, const PatternShape& patter
       groups_(groups, pattern.is_structured() ? pattern.units(shape) : shape) {}
 
 int64_t MaskSelector::units_per_group(int64_t count) const {
-  if (count < 0) throw ShapeError(fmt::format("a mask cannot have {} positions", count));
-  return count / pattern_.unit_size() / groups_.count();
+  return checked(count) / pattern_.unit_size() / groups_.count();
 }
 
 Positions MaskSelector::units_of(const MaskSet& mask) const {
@@ -74,7 +78,7 @@ MaskSet MaskSelector::prune_gradually(const MaskSet& present, std::span<const fl
   const Positions units = units_of(present);
   return of_units(prune_cells_to(CellRule(pattern_, taps_), units,
                                  unit_scores(units, scores, pattern_, taps_),
-                                 count / pattern_.unit_size()));
+                                 checked(count) / pattern_.unit_size()));
 }
 
 MaskSet MaskSelector::grow_maximum(const Scores& scores, int64_t count,
@@ -107,7 +111,7 @@ MaskSet MaskSelector::revive_empty(const CounterRng& rng, int64_t count,
 }
 
 MaskSet MaskSelector::largest(const Tensor& matrix, int64_t count) const {
-  return MaskSet(shape_, largest_part(pattern_, matrix, count)).known_to_have(pattern_);
+  return MaskSet(shape_, largest_part(pattern_, matrix, checked(count))).known_to_have(pattern_);
 }
 
 // The first cell that is neither full nor as the pattern allows; with `partial` null a full one

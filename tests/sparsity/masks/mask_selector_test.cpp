@@ -98,6 +98,18 @@ TEST(Selector, RefusesNegativeCounts) {
       "a mask cannot have -1 positions");
   expect_throws<ShapeError>([&] { of_four.grow_random(CounterRng(0, "grown"), -5, all); },
                             "a mask cannot have -5 positions");
+  const MaskSelector of_cells({}, PatternShape::nm(2, 4), Shape{1, 4});
+  const std::vector<float> scores{1, 2, 3, 4};
+  expect_throws<ShapeError>(
+      [&] {
+        of_cells.prune_gradually(MaskSet::all(Shape{1, 4}), scores, -1);
+      },
+      "a mask cannot have -1 positions");
+  expect_throws<ShapeError>(
+      [&] {
+        of_cells.largest(Tensor::full({1, 4}, 1.0f), -1);
+      },
+      "a mask cannot have -1 positions");
 }
 
 TEST(Counting, IsInFloat32AndTruncated) {
