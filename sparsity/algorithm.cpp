@@ -19,20 +19,46 @@ SparsityAlgorithm::SparsityAlgorithm(SparsityOptions options, PatternLifetime li
     : options_(options.checked()), layouts_(options_.layout, options_.pattern, lifetime) {}
 
 SparsityAlgorithm::~SparsityAlgorithm() {
-  release();
+  release_weights(false);
   for (SparsityAlgorithm* part : parts_) part->outer_ = nullptr;  // it may live on
 }
 
-void SparsityAlgorithm::release(bool loaded) {
-  for (HookHandle& hook : hooks_) hook.remove();
-  hooks_.clear();
-  is_hooked_ = false;
+bool SparsityAlgorithm::is_at_work() const {
+  return at_work_ > 0 || std::ranges::any_of(parts_, &SparsityAlgorithm::is_at_work);
+}
+
+void SparsityAlgorithm::require_idle(std::string_view call) const {
+  const SparsityAlgorithm* whole = this;
+  while (whole->outer_ != nullptr) whole = whole->outer_;
+  if (!whole->is_at_work()) return;
+  throw StateError(
+      fmt::format("sparsity algorithm '{}': {} was called while it updates masks; "
+                  "call it after the optimizer's step",
+                  type(), call));
+}
+
+void SparsityAlgorithm::release() {
+  require_idle("release");
+  release_weights(false);
+}
+
+void SparsityAlgorithm::release_optimizer() {
+  require_idle("release_optimizer");
+  for (HookHandle& hook : step_hooks_) hook.remove();
+  step_hooks_.clear();
+}
+
+void SparsityAlgorithm::release_weights(bool loaded) {
+  for (std::vector<HookHandle>* hooks : {&hooks_, &step_hooks_}) {
+    for (HookHandle& hook : *hooks) hook.remove();
+    hooks->clear();
+  }
   for (SparseWeight& weight : weights_) {
     if (loaded && weight.master() != nullptr) weight.master()->keep_part();
   }
   weights_.clear();
   parameters_.clear();
-  for (SparsityAlgorithm* part : parts_) part->release(loaded);
+  for (SparsityAlgorithm* part : parts_) part->release_weights(loaded);
 }
 
 bool SparsityAlgorithm::makes_sparse(const ParameterPtr& parameter) const {
@@ -89,6 +115,7 @@ void SparsityAlgorithm::apply(Module& module) {
     throw StateError("sparsity algorithm '" + std::string(type()) +
                      "' has been applied to a model already");
   }
+  const AtWork at_work(*this);
   // Parts choose for themselves among all.
   adopt(module, parts_.empty() ? filter().select(module.parameters()) : module.parameters(),
         MaskSource::Made);
@@ -132,6 +159,7 @@ void require_values_fit(const std::deque<SparseWeight>& weights) {
 }  // namespace
 
 void SparsityAlgorithm::start_masks(MaskSource source) {
+  const AtWork at_work(*this);
   const bool inherits = source == MaskSource::Made && options_.init_method.inherits();
   const bool is_loaded = source == MaskSource::Loaded;
   if (!is_loaded) require_values_fit(weights_);
@@ -174,6 +202,7 @@ MaskSet SparsityAlgorithm::initial_mask(const SparseWeight& weight, MaskSource s
 }
 
 void SparsityAlgorithm::refresh_targets() {
+  const AtWork at_work(*this);
   std::vector<Shape> shapes;
   for (const SparseWeight& weight : weights_) shapes.push_back(weight.shape());
   if (shapes.empty()) return;
@@ -199,6 +228,7 @@ void SparsityAlgorithm::set_mask(SparseWeight& weight, const MaskSet& mask,
 
 MaskUpdate SparsityAlgorithm::install(SparseWeight& weight, const MaskSet& given,
                                       const MaskSet* present, const Tensor* values) {
+  const AtWork at_work(*this);
   const Shape& shape = given.shape();
   if (shape.rank() > 1 && shape[0] != weight.shape()[0]) {  // of the same size: another order
     throw ShapeError(fmt::format("parameter '{}' of shape {} got a mask of shape {}", weight.name(),
@@ -230,12 +260,13 @@ void SparsityAlgorithm::apply(Optimizer& optimizer) {
   for (const ParameterPtr& parameter : parameters_) {
     parameter->prune();  // states that exist become sparse with the same mask
   }
-  keep_hook(optimizer.register_step_scope_hook([this](Optimizer& o, StepScopes& scopes) {
-    clear_updates();
-    open_scopes(o, scopes);
-  }));
-  keep_hook(optimizer.register_step_post_hook([this](Optimizer& o) { after_step(o); }));
-  is_hooked_ = true;
+  step_hooks_.push_back(
+      optimizer.register_step_scope_hook([this](Optimizer& o, StepScopes& scopes) {
+        const AtWork at_work(*this);
+        clear_updates();
+        open_scopes(o, scopes);
+      }));
+  step_hooks_.push_back(optimizer.register_step_post_hook([this](Optimizer& o) { after_step(o); }));
 }
 
 void SparsityAlgorithm::require_parameters(const Optimizer& optimizer) const {
@@ -243,9 +274,9 @@ void SparsityAlgorithm::require_parameters(const Optimizer& optimizer) const {
     throw StateError("sparsity algorithm '" + std::string(type()) +
                      "' must be applied to the model before the optimizer");
   }
-  if (is_hooked_) {
+  if (!step_hooks_.empty()) {
     throw StateError("sparsity algorithm '" + std::string(type()) +
-                     "' has been applied to an optimizer already");
+                     "' has been applied to an optimizer already; release_optimizer() ends that");
   }
   for (const ParameterPtr& parameter : parameters_) {
     if (!parameter->trainable) {
@@ -269,6 +300,7 @@ void SparsityAlgorithm::open_scopes(Optimizer& optimizer, StepScopes& scopes) {
 
 void SparsityAlgorithm::after_step(Optimizer& optimizer) {
   const ProfileSpan span(Work::Masks);
+  const AtWork at_work(*this);
   for (const ParameterPtr& parameter : parameters_) {
     const ProfileSpan of_it(Work::Parameter, parameter->name());
     parameter->prune();
@@ -349,6 +381,7 @@ StateDict SparsityAlgorithm::state_dict() const {
 }
 
 void SparsityAlgorithm::load_own(const StateDict& state) {
+  require_idle("load_state_dict");
   const auto& saved_type = state.get<std::string>("type");
   if (saved_type != type()) {
     throw CheckpointError("the checkpoint holds the state of sparsity algorithm '" + saved_type +

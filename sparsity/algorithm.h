@@ -79,16 +79,20 @@ class SparsityAlgorithm {
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError if the filter
   /// chooses nothing; StateError on a second call, or if a parameter already has an algorithm.
   void apply(Module& module);
-  /// Hooks the optimizer's step. *Errors:* StateError before `apply(module)`, on a second call, or
-  /// if the optimizer does not train one of the parameters, or one was frozen in the meantime.
+  /// Hooks the optimizer's step. *Errors:* StateError before `apply(module)`, on a second call
+  /// without `release_optimizer`, or if the optimizer does not train one of the parameters, or one
+  /// was frozen in the meantime.
   void apply(Optimizer& optimizer);
 
   /// Manages parameters of a module, independent of the filter: what `apply(module)` does after its
   /// choice. An override prepares its data between `take_charge` and `start_masks`.
   virtual void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source);
-  /// Releases the parameters; their masks stay. `loaded`: their values come from a checkpoint and
-  /// stay, too.
-  void release(bool loaded = false);
+  /// Releases the parameters; their masks stay. *Errors:* StateError within one of its own updates
+  /// or hooks, or of an algorithm that contains it.
+  void release();
+  /// Undoes `apply(optimizer)`: the optimizer's steps no longer prune or update masks, and the
+  /// algorithm may be applied to another optimizer of the same parameters. *Errors:* as `release`.
+  void release_optimizer();
 
   /// Called after each optimizer step, or by hand: counts the step, and changes masks if an update
   /// is due.
@@ -147,10 +151,23 @@ class SparsityAlgorithm {
 
   /// Everything but masks and values, which are in the model's state.
   virtual StateDict state_dict() const;
-  /// *Errors:* CheckpointError.
+  /// *Errors:* CheckpointError; StateError as in `release`.
   virtual void load_state_dict(const StateDict& state);
 
  protected:
+  /// While it lives, the algorithm is at work on its weights, with calls of a subclass or of hooks
+  /// between: nothing may release them.
+  class AtWork {
+   public:
+    explicit AtWork(SparsityAlgorithm& algorithm) : algorithm_(algorithm) { ++algorithm_.at_work_; }
+    ~AtWork() { --algorithm_.at_work_; }
+    AtWork(const AtWork&) = delete;
+    AtWork& operator=(const AtWork&) = delete;
+
+   private:
+    SparsityAlgorithm& algorithm_;
+  };
+
   /// The mask that a parameter gets when the algorithm takes charge of it: by default that of the
   /// init method, or, for an inherited mask, the existing one, pruned to the target by |w|.
   virtual MaskSet initial_mask(const SparseWeight& weight, MaskSource source);
@@ -200,6 +217,9 @@ class SparsityAlgorithm {
   /// Makes another algorithm a part of this one: it shares this one's limits of layouts, its
   /// switch `autoupdate`, hooks and records. *Ownership:* the part lives as long as this one.
   void add_part(SparsityAlgorithm& part);
+  /// What `release` does, for a part, also during an update of the whole. `loaded`: the values come
+  /// from a checkpoint and stay, too.
+  static void release_part(SparsityAlgorithm& part, bool loaded) { part.release_weights(loaded); }
   /// Removes all parts: another algorithm has taken them over.
   void drop_parts() { parts_.clear(); }
   /// States which parameters belong to the parts.
@@ -209,6 +229,9 @@ class SparsityAlgorithm {
   void load_own(const StateDict& state);
 
  private:
+  void release_weights(bool loaded);
+  void require_idle(std::string_view call) const;
+  bool is_at_work() const;  // it or one of its parts
   void open_scopes(Optimizer& optimizer, StepScopes& scopes);
   void after_step(Optimizer& optimizer);
   void share_limits(const SparsityAlgorithm& outer);
@@ -227,7 +250,8 @@ class SparsityAlgorithm {
   std::vector<SparsityAlgorithm*> parts_;  // in the order they were added
   std::vector<MaskUpdate> last_update_;
   std::vector<HookHandle> hooks_;
-  bool is_hooked_ = false;  // to an optimizer
+  std::vector<HookHandle> step_hooks_;  // of the optimizer
+  int at_work_ = 0;                     // how many AtWork there are
   HookList<SparsityAlgorithm&, const std::string&, double> target_hooks_;
   HookList<SparsityAlgorithm&, const Parameter&, double> computed_hooks_;
   int64_t step_ = 0;

@@ -61,6 +61,7 @@ void DynamicSparsityAlgorithm::set_drop_fraction(Schedule fraction) {
 void DynamicSparsityAlgorithm::update(Optimizer&) {
   count_step();
   if (!update_schedule().is_update(step())) return;
+  const AtWork at_work(*this);  // also if called by hand
   refresh_targets();
   for (SparseWeight& weight : weights()) {
     const ProfileSpan span(Work::Parameter, weight.name());

@@ -235,6 +235,7 @@ void OneShotPruning::prune() {
     throw StateError(std::string(type()) + " must be applied to a model before it prunes");
   }
   if (has_pruned_) return;
+  const AtWork at_work(*this);
   SparsityAlgorithm* whole = this;
   while (whole->outer() != nullptr) whole = whole->outer();
   std::vector<OneShotPruning*> waiting;

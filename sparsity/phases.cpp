@@ -63,7 +63,8 @@ bool Phases::makes_sparse(const ParameterPtr& parameter) const {
 }
 
 void Phases::enter(size_t phase, MaskSource source) {
-  if (phase != current_) algorithm().release(source == MaskSource::Loaded);
+  const AtWork at_work(*this);
+  if (phase != current_) release_part(algorithm(), source == MaskSource::Loaded);
   current_ = phase;
   algorithm().adopt(*module_, algorithm().filter().select(offered_), source);
 }

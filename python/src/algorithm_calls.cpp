@@ -149,6 +149,19 @@ void set_attribute(const py::object& algorithm, const std::string& name, const p
   py::module_::import("builtins").attr("object").attr("__setattr__")(algorithm, name, value);
 }
 
+void release_optimizer(SparsityAlgorithm& algorithm) {
+  algorithm.release_optimizer();
+  python_object(algorithm).attr("_optimizer") = py::none();
+}
+
+void release(SparsityAlgorithm& algorithm) {
+  take_over_writes();
+  algorithm.release();
+  const py::object self = python_object(algorithm);
+  self.attr("_optimizer") = py::none();
+  self.attr("_model") = py::none();
+}
+
 }  // namespace
 
 void bind_dynamic_calls(py::object& dynamic) {
@@ -175,6 +188,13 @@ void bind_algorithm_calls(py::module_& module, py::object& base) {
       .def("visit_state", &visit_state, py::arg("function"),
            "Calls function(mask) for each mask. If it returns a mask instead of None, that mask is "
            "installed.")
+      .def("release", &release,
+           "Ends the algorithm's work on its model and optimizer: masks stay as they are. Raises "
+           "StateError within one of its updates or hooks.")
+      .def(
+          "release_optimizer", &release_optimizer,
+          "Undoes optimizer.apply(self), so that the algorithm can be applied to another optimizer "
+          "of the same model. Raises StateError within one of its updates or hooks.")
       .def_property_readonly("num_sparse_parameters",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("__setattr__", &set_attribute)

@@ -104,6 +104,12 @@ MaskUpdate SparseWeight::note(const MaskSet& mask, const MaskChange& change) {
   update.churn =
       static_cast<double>(change.grown) / static_cast<double>(std::max<int64_t>(nnz(), 1));
   if (ever_active_) update.ever_active = static_cast<double>(ever_active_->count) / of_all;
+  if (nnz() == 0 && change.dropped > 0 && target_nnz_ > 0) {
+    update.messages.push_back(
+        fmt::format("'{}' has lost all of its nonzeros, where {} are the target: its products are "
+                    "zeros from now on",
+                    name(), target_nnz_));
+  }
   return update;
 }
 

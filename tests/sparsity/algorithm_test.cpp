@@ -19,6 +19,9 @@
 namespace lacuna::algorithm_test {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
 TEST(StaticTest, KeepsItsMaskAndPrunesStates) {
   TestModel t;
   Static algorithm({.sparsity = 0.75});
@@ -316,6 +319,20 @@ TEST(UpdateRecords, CountRowsAndColumnsWithoutANonzero) {
   EXPECT_DOUBLE_EQ(r.churn, 11.0 / 165.0);
   t.step();
   EXPECT_TRUE(algorithm.last_update().empty());
+}
+
+TEST(UpdateRecords, NameAWeightThatHasLostAllItsNonzeros) {
+  TestModel t;
+  Answering algorithm(
+      [](const SparseWeight& weight, const MaskSet&) { return MaskSet(weight.shape()); });
+  t.apply(algorithm);
+  t.step();
+  ASSERT_EQ(algorithm.last_update().size(), 1u);
+  EXPECT_THAT(algorithm.last_update()[0].messages,
+              ElementsAre("'fc1.weight' has lost all of its nonzeros, where 96 are the target: its "
+                          "products are zeros from now on"));
+  t.step();  // once
+  EXPECT_THAT(algorithm.last_update()[0].messages, IsEmpty());
 }
 
 TEST(StaticTest, NaNInAPrunedPositionsGradientDoesNotLeak) {
