@@ -52,7 +52,7 @@ AlgorithmKeys::AlgorithmKeys(const py::object& sparsity, const py::kwargs& keywo
 void AlgorithmKeys::put_functions_into(SparsityOptions& options) const {
   if (!init_method.is_none()) {
     options.init_method = InitMethod([kept = keep(init_method)](const MaskInitRequest& request) {
-      const py::gil_scoped_acquire gil;
+      const AlgorithmCode code;
       const auto function =
           py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(kept.get())));
       const std::string what = "init_method for '" + request.parameter.name() + "'";
@@ -69,7 +69,7 @@ ParameterFilter to_filter(const py::object& given) {
   if (!PyCallable_Check(given.ptr()))
     return ParameterFilter(given.cast<std::vector<std::string>>());
   return ParameterFilter([kept = keep(given)](const std::string& name, const Parameter& parameter) {
-    const py::gil_scoped_acquire gil;
+    const AlgorithmCode code;
     const auto function =
         py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(kept.get())));
     return function(name, known_parameter(parameter)).cast<bool>();

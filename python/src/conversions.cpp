@@ -30,15 +30,24 @@ Config convert_map(const py::dict& value, const std::string& path, int depth) {
   return config;
 }
 
+Config convert_integer(const py::handle& value, const std::string& path) {
+  int overflow = 0;
+  const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow == 0) return number;
+  if (overflow > 0) {
+    const uint64_t large = PyLong_AsUnsignedLongLong(value.ptr());
+    if (PyErr_Occurred() == nullptr) return large;
+    PyErr_Clear();
+  }
+  throw py::value_error("configuration '" + path + "': an integer must be at least -2^63 and " +
+                        "below 2^64, found " + std::string(py::str(value)));
+}
+
 Config convert(const py::handle& value, const std::string& path, int depth) {
   if (++depth > kDeepest) throw py::value_error("configuration: nested too deeply, or in itself");
   if (value.is_none()) return {};
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
-  if (py::isinstance<py::int_>(value)) {
-    int overflow = 0;
-    const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-    return overflow > 0 ? Config(value.cast<uint64_t>()) : Config(number);
-  }
+  if (py::isinstance<py::int_>(value)) return convert_integer(value, path);
   if (py::isinstance<py::float_>(value)) return value.cast<double>();
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::dict>(value)) {
@@ -223,10 +232,19 @@ bool is_plain(const py::handle& value) {
          py::isinstance<py::int_>(value) || py::isinstance<py::float_>(value);
 }
 
+template <class Integers>
+Integers cast_integers(const std::string& name, const py::handle& value) {
+  try {
+    return value.cast<Integers>();
+  } catch (const py::cast_error&) {
+    throw py::value_error("state '" + name + "': an integer must be at least -2^63 and below 2^63");
+  }
+}
+
 StateDict::Value state_value(const std::string& name, const py::handle& value) {
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::bool_>(value)) return int64_t{value.cast<bool>()};
-  if (py::isinstance<py::int_>(value)) return value.cast<int64_t>();
+  if (py::isinstance<py::int_>(value)) return cast_integers<int64_t>(name, value);
   if (py::isinstance<py::float_>(value)) return value.cast<double>();
   const py::array array = as_array(value);
   const py::dtype type = array.dtype();
@@ -244,7 +262,7 @@ StateDict::Value state_value(const std::string& name, const py::handle& value) {
     return array.cast<std::vector<uint32_t>>();
   }
   if (array.ndim() == 1 && (type.kind() == 'i' || type.kind() == 'u')) {
-    return array.cast<std::vector<int64_t>>();
+    return cast_integers<std::vector<int64_t>>(name, array);
   }
   throw py::type_error("state '" + name + "': a state holds numbers, texts, arrays of floats and " +
                        "masks, and lists of integers; found an array of " +

@@ -21,6 +21,26 @@ namespace lacuna::python {
 /// arrays of 32- or 64-bit integers are ids of tokens.
 Variable to_variable(const py::handle& value);
 
+/// Whose code of Python runs: within an algorithm's functions and hooks, operators of Parameters
+/// give arrays; elsewhere they give Variables, as in a module's forward pass, where functions of
+/// NumPy that would lose a gradient are refused, too.
+enum class CodeOf { Script, Module, Algorithm };
+class CodeScope {
+ public:
+  explicit CodeScope(CodeOf code);
+  ~CodeScope();
+  CodeScope(const CodeScope&) = delete;
+  CodeScope& operator=(const CodeScope&) = delete;
+
+ private:
+  CodeOf before_;
+};
+/// To be held while functions of algorithms, and hooks, are called.
+class AlgorithmCode {
+  py::gil_scoped_acquire gil_;
+  CodeScope scope_{CodeOf::Algorithm};
+};
+
 /// To be called before values are used: what NumPy arrays that are views of parameters' values have
 /// written into them counts as changed, and nothing that was written outside of a mask stays.
 /// *Cost:* none while Python holds no such view.
@@ -58,6 +78,7 @@ void load_state_dict(Module& module, const py::dict& state, bool strict);
 
 void bind_variables(py::module_& module);
 void bind_parameters(py::module_& module);
+void bind_parameter_operators(py::module_& module);
 void bind_modules(py::module_& module);
 void bind_optimizers(py::module_& module);
 void bind_data(py::module_& module);

@@ -14,6 +14,7 @@ PYBIND11_MODULE(_lacuna, module) {
   lp::bind_core(module);
   lp::bind_variables(module);
   lp::bind_parameters(module);
+  lp::bind_parameter_operators(module);
   lp::bind_callables(module);
   lp::bind_data(module);
   lp::bind_modules(module);

@@ -106,7 +106,7 @@ void set_requires_dense(Optimizer& optimizer, const py::object& key, const std::
 // A hook of Python's, which may take what PyTorch's hooks get.
 std::function<void(Optimizer&)> step_hook(const py::function& hook) {
   return [kept = keep(hook), takes_three = required_arguments(hook) == 3](Optimizer& optimizer) {
-    const py::gil_scoped_acquire gil;
+    const AlgorithmCode code;
     const auto function =
         py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(kept.get())));
     const py::object self = py::cast(&optimizer, py::return_value_policy::reference);

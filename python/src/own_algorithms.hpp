@@ -48,7 +48,7 @@ class OwnAlgorithm : public Base, public OwnBase {
   }
   SparsityAlgorithm& algorithm() override { return *this; }
   void update(Optimizer& optimizer) override {
-    const py::gil_scoped_acquire gil;
+    const AlgorithmCode code;
     const py::function override = py::get_override(static_cast<const Base*>(this), "update");
     if (!override) return update_of_base(optimizer);
     begin_step();
@@ -119,7 +119,7 @@ class OwnDynamicAlgorithm : public OwnAlgorithm<Base> {
  protected:
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override {
     {
-      const py::gil_scoped_acquire gil;
+      const AlgorithmCode code;
       const py::function override = py::get_override(static_cast<const Base*>(this), "update_mask");
       if (override) {
         const std::string what =
@@ -144,7 +144,7 @@ class OwnDropGrow : public OwnDynamicAlgorithm<Base> {
  protected:
   MaskSet grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) override {
     {
-      const py::gil_scoped_acquire gil;
+      const AlgorithmCode code;
       const py::function override = py::get_override(static_cast<const Base*>(this), "grow");
       if (override) {
         const std::string what =

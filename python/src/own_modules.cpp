@@ -124,6 +124,7 @@ void OwnModule::reset_random(uint64_t) {
 Variable OwnModule::forward_all(std::span<const Variable> inputs) {
   const py::gil_scoped_acquire gil;
   const WholeForward whole;
+  const CodeScope code(CodeOf::Module);
   py::tuple arguments(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) arguments[i] = py::cast(inputs[i]);
   const py::object output = self().attr("forward")(*arguments);
@@ -234,6 +235,7 @@ py::object call_own(OwnModule& module, const py::args& inputs, const py::kwargs&
   if (named.size() > 0) {  // they are forward's own
     py::tuple arguments(variables.size());
     for (size_t i = 0; i < variables.size(); ++i) arguments[i] = py::cast(variables[i]);
+    const CodeScope code(CodeOf::Module);
     return py::cast(&module, py::return_value_policy::reference)
         .attr("forward")(*arguments, **named);
   }

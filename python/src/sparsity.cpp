@@ -234,7 +234,7 @@ void bind_base(py::module_& module) {
              const std::function<void(py::object, const std::string&, py::object)>& hook) {
             return s.register_target_sparsity_hook(
                 [hook](SparsityAlgorithm& algorithm, const std::string& names, double target) {
-                  const py::gil_scoped_acquire gil;
+                  const AlgorithmCode code;
                   hook(python_object(algorithm), names, numpy_float(target));
                 });
           },
@@ -247,7 +247,7 @@ void bind_base(py::module_& module) {
              const std::function<void(py::object, py::object, py::object)>& hook) {
             return s.register_computed_sparsity_hook(
                 [hook](SparsityAlgorithm& algorithm, const Parameter& parameter, double actual) {
-                  const py::gil_scoped_acquire gil;
+                  const AlgorithmCode code;
                   const py::object name = parameter_object(algorithm, parameter);
                   hook(python_object(algorithm), name, numpy_float(actual));
                 });

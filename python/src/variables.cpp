@@ -2,7 +2,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "lacuna/framework/autograd/ops/softmax.h"
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
+#include "numpy_functions.hpp"
 
 namespace lacuna::python {
 namespace {
@@ -97,34 +97,16 @@ py::object call_of_numpy(const py::object& function, const std::string& method,
     const bool is_first = py::isinstance<Variable>(inputs[0]);
     return is_first ? inputs[0].attr(of_first)(inputs[1]) : inputs[1].attr(of_second)(inputs[0]);
   }
-  static const std::set<std::string> kWithoutGradient = {
-      "isfinite",    "isnan",      "isinf",       "signbit",    "equal",
-      "not_equal",   "less",       "less_equal",  "greater",    "greater_equal",
-      "logical_and", "logical_or", "logical_xor", "logical_not"};
-  const bool may_lose = !kWithoutGradient.contains(name);
   const auto array_of = [&](const py::handle& value) {
-    if (!py::isinstance<Variable>(value)) return py::reinterpret_borrow<py::object>(value);
     const auto& variable = value.cast<const Variable&>();
-    if (may_lose && variable.requires_grad()) {
+    if (variable.requires_grad() && !gives_truth(name)) {
       throw py::type_error("numpy." + name +
                            " records no gradient: use lacuna's own operations, or take the "
                            "values of the Variable with .numpy()");
     }
-    return py::object(to_array(variable.value()));
+    return to_array(variable.value());
   };
-  py::tuple arrays(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) arrays[i] = array_of(inputs[i]);
-  py::dict others;
-  for (const auto& [key, value] : options) {
-    if (key.cast<std::string>() == "out") {  // a tuple
-      for (const py::handle out : value) {
-        if (!py::isinstance<Variable>(out)) continue;
-        throw py::type_error("numpy." + name + ": give an array, not a Variable, as out");
-      }
-    }
-    others[key] = array_of(value);
-  }
-  return function.attr(method.c_str())(*arrays, **others);
+  return call_with_arrays<Variable>(function, method, inputs, options, array_of);
 }
 
 std::string describe_variable(const Variable& v) {

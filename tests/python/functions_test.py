@@ -100,7 +100,7 @@ def test_functions_of_numpy_do_not_cut_a_gradient_silently():
     # Tests have no gradient to lose.
     assert np.isfinite(a).all() and not np.isnan((a * 2).sum()) and np.less(a, 5).all()
     assert (values == a).all() and np.greater(a, 0, out=values > 9).all()
-    with pytest.raises(TypeError, match="not a Variable, as out"):
+    with pytest.raises(TypeError, match="give an array as out, not a Variable"):
         np.tanh(values, out=lc.Variable(values))
 
 
@@ -130,3 +130,49 @@ def test_a_later_optimizer_begins_anew():
     steps(later, 1)
     # Adam's first step is as long as its learning rate.
     assert np.abs(weight.to_numpy() - before).max() < 0.01001
+
+
+class Updating(lc.sparse.DynamicSparsityAlgorithm):
+    """Calls a function in each of its updates."""
+
+    def update_mask(self, weight, mask, sparsity):
+        self.call()
+        return mask
+
+
+def test_an_algorithm_goes_to_a_later_optimizer():
+    x, y = DATA
+    model = lc.Model([lc.Linear(4, 8, name="fc1"), lc.ReLU(), lc.Linear(8, 2, name="fc2")])
+    algorithm = Updating(0.5, update={"freq": 1})
+    algorithm.call = lambda: None
+
+    def step(optimizer):
+        lc.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    model.apply(algorithm)
+    earlier, later = lc.Adam(model.parameters(), lr=0.01), lc.SGD(model.parameters(), lr=0.01)
+    earlier.apply(algorithm)
+    step(earlier)
+    with pytest.raises(lc.StateError, match=r"release_optimizer\(\) ends that"):
+        later.apply(algorithm)
+    for call in (algorithm.release, algorithm.release_optimizer):
+        algorithm.call = call
+        with pytest.raises(lc.StateError, match="was called while it updates masks"):
+            step(earlier)
+    algorithm.call = lambda: None
+    algorithm.release_optimizer()
+    with pytest.raises(lc.StateError, match="has not been applied to one"):
+        algorithm.update()
+    later.apply(algorithm)
+    counted = algorithm.step
+    step(earlier)
+    assert algorithm.step == counted
+    step(later)
+    assert algorithm.step == counted + 1
+    mask = model["fc1.weight"].mask
+    algorithm.release()
+    assert algorithm.weights == [] and algorithm.sparse_params == {}
+    step(later)
+    assert np.array_equal(model["fc1.weight"].mask, mask)

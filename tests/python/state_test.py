@@ -18,6 +18,19 @@ def test_other_values_are_refused(value):
         model.load_state({"x": value})
 
 
+@pytest.mark.parametrize("value", [2**70, -(2**63) - 1, np.array([2**63], np.uint64)], ids=repr)
+def test_integers_of_more_than_64_bits_are_refused(value):
+    model = lc.Model([lc.Linear(20, 8)])
+    with pytest.raises(ValueError, match="state 'x': an integer must be at least -2"):
+        model.load_state({"x": value})
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1])
+def test_a_configurations_integers_are_refused_by_key(tmp_path, value):
+    with pytest.raises(ValueError, match=r"configuration 'train.steps': an integer must .* found -?\d"):
+        lc.train({"train": {"steps": value}}, run_dir=tmp_path / "run")
+
+
 def test_an_algorithms_state_is_refused_at_the_checkpoint(tmp_path):
     class PicklesItsState(sparse.SET):
         def state_dict(self):

@@ -1,0 +1,96 @@
+// Operators between Parameters and arrays, numbers or Variables.
+#include <map>
+#include <string>
+#include <utility>
+
+#include "binding.hpp"
+#include "handles.hpp"
+#include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/matmul.h"
+#include "numpy_functions.hpp"
+
+namespace lacuna::python {
+namespace {
+
+thread_local CodeOf current_code = CodeOf::Script;
+
+using Operation = Variable (*)(const Variable&, const Variable&);
+
+// By the names of NumPy's functions.
+const std::map<std::string, Operation>& operations() {
+  static const std::map<std::string, Operation> all = {
+      {"add", &add}, {"subtract", &subtract}, {"multiply", &multiply}, {"matmul", &matmul}};
+  return all;
+}
+
+py::object array_of(const py::handle& value) {
+  if (!py::isinstance<Parameter>(value)) return py::reinterpret_borrow<py::object>(value);
+  return value.attr("__array__")();
+}
+
+py::object operate(const std::string& name, const py::object& a, const py::object& b) {
+  if (current_code == CodeOf::Algorithm) {
+    return py::module_::import("numpy").attr(name.c_str())(array_of(a), array_of(b));
+  }
+  const Variable x = to_variable(a), y = to_variable(b);
+  const Operation operation = operations().at(name);
+  const py::gil_scoped_release released;
+  Variable result = operation(x, y);
+  const py::gil_scoped_acquire gil;
+  return py::cast(std::move(result));
+}
+
+// What NumPy calls instead of a function of its own, also for an operator with an array on its
+// left.
+py::object answer_numpy(const py::object& function, const std::string& method,
+                        const py::args& inputs, const py::kwargs& options) {
+  const auto name = function.attr("__name__").cast<std::string>();
+  const bool is_call = method == "__call__" && options.empty();
+  if (is_call && operations().contains(name)) return operate(name, inputs[0], inputs[1]);
+  if (current_code == CodeOf::Module && grad_enabled() && !gives_truth(name)) {
+    throw py::type_error("numpy." + name +
+                         " records no gradient of a Parameter: use lacuna's own operations, or "
+                         "take its values with .to_numpy()");
+  }
+  return call_with_arrays<Parameter>(function, method, inputs, options, array_of);
+}
+
+}  // namespace
+
+CodeScope::CodeScope(CodeOf code) : before_(std::exchange(current_code, code)) {}
+CodeScope::~CodeScope() { current_code = before_; }
+
+void bind_parameter_operators(py::module_& module) {
+  auto parameter = py::class_<Parameter, ParameterPtr>(module.attr("Parameter"));
+  const auto add_operator = [&](const char* method, const char* name, bool is_reversed) {
+    parameter.def(
+        method,
+        [name, is_reversed](const py::object& self, const py::object& other) {
+          return is_reversed ? operate(name, other, self) : operate(name, self, other);
+        },
+        py::is_operator());
+  };
+  add_operator("__add__", "add", false);
+  add_operator("__radd__", "add", true);
+  add_operator("__sub__", "subtract", false);
+  add_operator("__rsub__", "subtract", true);
+  add_operator("__mul__", "multiply", false);
+  add_operator("__rmul__", "multiply", true);
+  add_operator("__matmul__", "matmul", false);
+  add_operator("__rmatmul__", "matmul", true);
+  parameter.def("__neg__",
+                [](const py::object& self) { return operate("multiply", self, py::float_(-1.0)); });
+  parameter.def(
+      "__truediv__",
+      [](const py::object& self, double divisor) {
+        return operate("multiply", self, py::float_(1.0 / divisor));
+      },
+      py::is_operator());
+  parameter.def("__array_ufunc__",
+                [](const Parameter&, const py::object& function, const std::string& method,
+                   const py::args& inputs, const py::kwargs& options) {
+                  return answer_numpy(function, method, inputs, options);
+                });
+}
+
+}  // namespace lacuna::python
