@@ -56,14 +56,18 @@ Examples read_examples(const std::string& given, const Config& data, const Input
     return {.example_shape = Shape{images.rows, images.columns},
             .inputs = std::move(images.pixels)};
   } catch (const DataError& error) {
-    throw DataError(
-        std::string(error.what()) +
-        (path.ends_with(".bin")
-             ? " (CIFAR's .bin files need a model that was trained "
-               "on them; this one was trained on " +
-                   data.peek("type").text() + ")"
-             : " (it is no image either; a table's name must end in .csv or .csv.gz, and "
-               "an array's in .npy or .npz)"));
+    const std::string ending = to_lower(std::filesystem::path(path).extension().string());
+    const bool is_named_image = ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+    if (is_named_image && std::filesystem::exists(path, unknown)) {
+      throw DataError(path + ": its content is neither a PNG nor a JPEG image");
+    }
+    throw DataError(std::string(error.what()) +
+                    (ending == ".bin"
+                         ? " (CIFAR's .bin files need a model that was trained on them; this one "
+                           "was trained on " +
+                               data.peek("type").text() + ")"
+                         : " (it is no image either; a table's name must end in .csv or .csv.gz, "
+                           "and an array's in .npy or .npz)"));
   }
 }
 

@@ -165,6 +165,10 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
   const Ended broken = predict("broken.png");
   EXPECT_EQ(broken.code, 1);
   EXPECT_THAT(broken.err, HasSubstr("broken.png: the PNG image is damaged or cut short"));
+  write_text(folder_ / "text.PNG", "no image");
+  EXPECT_THAT(predict("text.PNG").err,
+              HasSubstr("text.PNG: its content is neither a PNG nor a JPEG image"));
+  EXPECT_THAT(predict("none.png").err, Not(HasSubstr("its content")));
 }
 
 TEST_F(Use, TrainsOnCifarAndPredictsFromItsFiles) {
