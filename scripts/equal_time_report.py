@@ -89,7 +89,7 @@ def write(rows):
                  f"Predicted: {row.predicted}.", "", *table(row, found, steps), ""]
         drawn.append((row, best))
     if open_rows:
-        text += ["Not finished yet: " + ", ".join(f"`{row.name}`" for row in open_rows) + " (`--row NAME`).", ""]
+        text += ["Not finished yet: " + ", ".join(f"`{row.name}`" for row in open_rows) + " (`scripts/equal_time.py DATA --row NAME` continues one).", ""]
     if drawn:
         draw(drawn, steps)
         text += ["![The best dense and the best sparse network over the training](equal_time.svg)", ""]

@@ -134,7 +134,7 @@ def mlp_row(seconds, crop, dense_then, sparse_then, dense_last, sparse_last):
         choices=MLP_CHOICES,
         always=(WARMUP, "data.augment={crop: 4, flip: true}" if crop else "data.augment={flip: true}"),
         conditions="AdamW, batches of 128; 45,000 images, flipped at random" + (", and cropped" if crop else "")
-                   + "; the choice is by 5,000 more.",
+                   + "; another 5,000 select the settings.",
         predicted="sparse by 3 points; 1:16 in groups of 8 or csr at 95 %, twice as wide",
         sides={
             "dense": Side(

@@ -9,7 +9,6 @@
 
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/sparsity/weights/target_checks.hpp"
 
@@ -106,8 +105,7 @@ void SparsityAlgorithm::require_settable(const SparsityTarget&) const {
 
 bool SparsityAlgorithm::begins_sparse() const {
   const SparsityTarget& target = options_.sparsity;
-  return options_.pattern.is_nm() || target.has_fan_in() ||
-         target.sparsity_at(0, 0, Shape{1}) > 0.0;
+  return target.has_fan_in() || target.sparsity_at(0, 0, Shape{1}) > 0.0;
 }
 
 void SparsityAlgorithm::apply(Module& module) {
@@ -137,27 +135,6 @@ void SparsityAlgorithm::take_charge(std::vector<ParameterPtr> parameters) {
   refresh_targets();
 }
 
-namespace {
-
-std::string in_words(const SparseWeight& weight) {
-  return fmt::format("parameter '{}' {} with {} nonzeros", weight.name(),
-                     weight.shape().to_string(), weight.target_nnz());
-}
-
-// Before time is spent on masks, and on measuring layouts, for values that could never be held.
-void require_values_fit(const std::deque<SparseWeight>& weights) {
-  const auto memory = static_cast<double>(total_memory());
-  for (const SparseWeight& weight : weights) {
-    const double bytes = static_cast<double>(weight.target_nnz()) * sizeof(float);
-    if (bytes <= memory) continue;
-    throw MemoryError(fmt::format(
-        "{}: out of memory: {:.1f} MB more were requested, and there are {:.1f} MB in all",
-        in_words(weight), bytes / 1e6, memory / 1e6));
-  }
-}
-
-}  // namespace
-
 void SparsityAlgorithm::start_masks(MaskSource source) {
   const AtWork at_work(*this);
   const bool inherits = source == MaskSource::Made && options_.init_method.inherits();
@@ -173,7 +150,7 @@ void SparsityAlgorithm::start_masks(MaskSource source) {
       set_mask(weight, is_loaded ? weight.mask()
                                  : initial_mask(weight, inherits ? MaskSource::Inherited : source));
     } catch (const std::bad_alloc& error) {
-      throw MemoryError(in_words(weight) + ", its mask: " + describe(error));
+      throw MemoryError(with_nonzeros(weight) + ", its mask: " + describe(error));
     }
   }
   if (source != MaskSource::Inherited) forget_updates();
@@ -197,7 +174,13 @@ MaskSet SparsityAlgorithm::initial_mask(const SparseWeight& weight, MaskSource s
                                  .groups = options_.groups,
                                  .pattern = options_.pattern,
                                  .seed = options_.seed});
-  if (selector.fit(made) != MaskSelector::Fit::Whole) selector.refuse(weight.name(), made);
+  const MaskSelector::Fit fit = selector.fit(made);
+  const PatternShape& pattern = options_.pattern;  // a schedule may begin with full groups
+  const bool is_gradual =
+      pattern.is_nm() && weight.target_nnz() * pattern.m() > weight.numel() * pattern.n();
+  if (fit == MaskSelector::Fit::None || (fit == MaskSelector::Fit::Partial && !is_gradual)) {
+    selector.refuse(weight.name(), made);
+  }
   return made;
 }
 

@@ -77,7 +77,18 @@ class MetricsReader {
     std::ranges::for_each(kResults, take_value);
     for (const char* key : {"lr", "examples_per_second"}) take_value(key);
     if (split == "train") take_training(event);
+    if (const auto seconds = number_of(event, "seconds"); seconds && split != "train") {
+      evaluated_ = {step, *seconds};
+    }
     return true;
+  }
+
+  // To be called after the last line. A run shorter than `log_every` has times of evaluations only.
+  void finish() {
+    const auto [step, seconds] = evaluated_;
+    if (!run_.step_seconds.empty() || !(step > 0.0) || !(seconds > 0.0)) return;
+    run_.step_seconds.add(step, seconds / step);
+    run_.seconds.add(step, seconds);
   }
 
  private:
@@ -124,6 +135,7 @@ class MetricsReader {
   RunData& run_;
   std::map<std::string, size_t> places_;  // of layers, by name
   double last_step_ = 0.0, last_seconds_ = 0.0;
+  std::pair<double, double> evaluated_ = {0.0, 0.0};  // step and seconds of the last evaluation
 };
 
 // A last line without its end is being written, or was when the process was killed.
@@ -145,6 +157,7 @@ void read_metrics(const std::string& path, RunData& run) {
     const bool is_good = event && reader.take(*event);
     if (!is_good && !(stream.eof() && !event)) ++run.damaged_lines;
   }
+  reader.finish();
   if (run.damaged_lines > 0) {
     run.remarks.emplace_back(fmt::format(
         "{} line{} of metrics.jsonl could not be read and {} left out", run.damaged_lines,

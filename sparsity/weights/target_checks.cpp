@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
 
@@ -35,6 +36,22 @@ float require_fraction(std::string_view type, std::string_view what, float value
 void require_fraction(std::string_view type, const SparsityTarget& target, int64_t step,
                       int64_t updates) {
   require_fraction(type, "sparsity", target.schedule().at(step, updates), step);
+}
+
+std::string with_nonzeros(const SparseWeight& weight) {
+  return fmt::format("parameter '{}' {} with {} nonzeros", weight.name(),
+                     weight.shape().to_string(), weight.target_nnz());
+}
+
+void require_values_fit(const std::deque<SparseWeight>& weights) {
+  const auto memory = static_cast<double>(total_memory());
+  for (const SparseWeight& weight : weights) {
+    const double bytes = static_cast<double>(weight.target_nnz()) * sizeof(float);
+    if (bytes <= memory) continue;
+    throw MemoryError(fmt::format(
+        "{}: out of memory: {:.1f} MB more were requested, and there are {:.1f} MB in all",
+        with_nonzeros(weight), bytes / 1e6, memory / 1e6));
+  }
 }
 
 }  // namespace lacuna

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <string>
 #include <string_view>
 
 #include "lacuna/sparsity/options/target.h"
 #include "lacuna/sparsity/weights/plan.h"
+#include "lacuna/sparsity/weights/sparse_weight.h"
 
 namespace lacuna {
 
@@ -20,5 +23,11 @@ float require_fraction(std::string_view type, std::string_view what, float value
 /// *Errors:* ConfigError when the schedule gives no fraction at that step.
 void require_fraction(std::string_view type, const SparsityTarget& target, int64_t step,
                       int64_t updates);
+
+/// For messages: "parameter 'fc1.weight' [300, 784] with 23520 nonzeros", those of its target.
+std::string with_nonzeros(const SparseWeight& weight);
+/// Before time is spent on masks, and on measuring layouts. *Errors:* MemoryError if the values of
+/// a target's nonzeros alone need more memory than there is.
+void require_values_fit(const std::deque<SparseWeight>& weights);
 
 }  // namespace lacuna

@@ -258,6 +258,47 @@ INSTANTIATE_TEST_SUITE_P(
         "algorithm: ste, update: {freq: 2}, SPARSITY",
         "algorithm: acdc, update: {freq: 3, start: 1}, SPARSITY"));
 
+// Whole groups are pruned to n of m, one after the other, from as many full ones as the schedule
+// begins with.
+TEST(GradualStructure, BeginsWithFullGroups) {
+  register_builtins();
+  for (const char* algorithm : {"gmp", "saliency", "ste"}) {
+    for (const char* init_method : {"random", "topk"}) {
+      for (const auto& [init, initial] : {std::pair("0", 192), std::pair("0.25", 144)}) {
+        const std::string entry =
+            std::string("{algorithm: ") + algorithm + ", init_method: " + init_method +
+            ", update: {freq: 1}, param_filter: fc1.weight, pattern: {type: nm, n: 2, m: 4}, "
+            "sparsity: {type: polynomial, init: " +
+            init + ", final: 0.5, start: 0, end: 4, power: 1}}";
+        const auto gradual = configure(parse_yaml(entry, "c.yaml"), 0);
+        EXPECT_EQ(gradual->begins_sparse(), initial < 192) << entry;
+        TestModel model;
+        model.apply(*gradual);
+        const auto full_groups = [&] {
+          const ByteArray mask = model.weight().mask();
+          int64_t full = 0;
+          for (size_t i = 0; i < mask.values.size(); i += 4) {
+            const int kept =
+                mask.values[i] + mask.values[i + 1] + mask.values[i + 2] + mask.values[i + 3];
+            EXPECT_TRUE(kept == 2 || kept == 4) << entry;
+            full += kept == 4 ? 1 : 0;
+          }
+          return full;
+        };
+        EXPECT_EQ(model.weight().pattern()->nnz(), initial) << entry;
+        int64_t full = full_groups();
+        for (int step = 1; step <= 4; ++step) {
+          model.step();
+          EXPECT_LT(full_groups(), full) << entry << " step " << step;
+          full = full_groups();
+        }
+        EXPECT_EQ(full, 0) << entry;
+        expect_zero_outside(model.weight());
+      }
+    }
+  }
+}
+
 TEST(StructuredConfig, MistakesAreNamed) {
   register_builtins();
   const auto refused = [](const std::string& entry, const std::string& says) {

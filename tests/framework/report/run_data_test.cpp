@@ -56,6 +56,20 @@ TEST_F(RunDataOfAFolder, TakesFromTheSummaryWhatEventsHaveLost) {
   }
 }
 
+// They have times of evaluations alone.
+TEST_F(RunDataOfAFolder, HasTimesOfRunsThatAreShorterThanTheIntervalOfTheirLog) {
+  const std::string evaluations = R"({"step": 8, "split": "test", "loss": 2.0, "seconds": 1.0}
+{"step": 24, "split": "test", "loss": 1.5, "seconds": 6.0}
+)";
+  const RunData run = read(evaluations);
+  EXPECT_THAT(run.step_seconds.steps, ElementsAre(24.0));
+  EXPECT_THAT(run.step_seconds.values, ElementsAre(0.25));
+  const RunData logged =
+      read(evaluations + R"({"step": 10, "split": "train", "loss": 2.0, "seconds": 2.0})" + "\n");
+  EXPECT_THAT(logged.step_seconds.values, ElementsAre(0.2));
+  EXPECT_THAT(read(kEvents).step_seconds.steps, IsEmpty());
+}
+
 TEST_F(RunDataOfAFolder, LeavesOutEventsAtStepsThatThereAreNot) {
   const RunData run = read(std::string(kEvents) +
                            R"({"step": 1e300, "split": "test", "loss": 1}
