@@ -228,10 +228,11 @@ void register_algorithms(AlgorithmRegistry& r) {
   add("acdc", "alternates sparse and dense training", aiming(make_dynamic<AcDc>),
       "for a dense and a sparse model of one run");
   add("set", "drops the smallest |w|, regrows at random", aiming(make_with_own_growth<Set>),
-      "for networks whose dense gradient does not fit memory");
+      "for text, and for networks whose dense gradient does not fit memory");
   add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",
       aiming(make_with_own_growth<RigL>),
-      "first: sparse from the first step to the last, and more accurate than static");
+      "first, except for text: sparse from the first step to the last; on images more "
+      "accurate than static");
   add("dynamic", "drops the smallest |w|, grows at random, by |dense gradient|, or by both",
       aiming(make_grow_by_choice), "to compare the growth of set and rigl, or to mix them");
   add("srigl", "rigl with a constant fan-in; rows with few salient weights are ablated",
