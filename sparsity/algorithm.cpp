@@ -105,7 +105,8 @@ void SparsityAlgorithm::require_settable(const SparsityTarget&) const {
 
 bool SparsityAlgorithm::begins_sparse() const {
   const SparsityTarget& target = options_.sparsity;
-  return target.has_fan_in() || target.sparsity_at(0, 0, Shape{1}) > 0.0;
+  return options_.pattern.is_nm() || target.has_fan_in() ||
+         target.sparsity_at(0, 0, Shape{1}) > 0.0;
 }
 
 void SparsityAlgorithm::apply(Module& module) {
@@ -174,13 +175,7 @@ MaskSet SparsityAlgorithm::initial_mask(const SparseWeight& weight, MaskSource s
                                  .groups = options_.groups,
                                  .pattern = options_.pattern,
                                  .seed = options_.seed});
-  const MaskSelector::Fit fit = selector.fit(made);
-  const PatternShape& pattern = options_.pattern;  // a schedule may begin with full groups
-  const bool is_gradual =
-      pattern.is_nm() && weight.target_nnz() * pattern.m() > weight.numel() * pattern.n();
-  if (fit == MaskSelector::Fit::None || (fit == MaskSelector::Fit::Partial && !is_gradual)) {
-    selector.refuse(weight.name(), made);
-  }
+  if (selector.fit(made) != MaskSelector::Fit::Whole) selector.refuse(weight.name(), made);
   return made;
 }
 

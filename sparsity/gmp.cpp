@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/weights/full_groups.hpp"
 
 namespace lacuna {
 namespace {
@@ -35,6 +36,15 @@ Gmp::Gmp(DynamicOptions given, const std::string& type, Scores scores)
 
 void Gmp::require_settable(const SparsityTarget& sparsity) const {
   require_schedule(sparsity, std::string(type()));
+}
+
+FirstMasks Gmp::first_masks() const {
+  return begins_pruned(*this, options()) ? FirstMasks::Made : FirstMasks::Own;
+}
+
+MaskSet Gmp::initial_mask(const SparseWeight& weight, MaskSource source) {
+  if (const auto mask = mask_with_full_groups(weight, source, options())) return *mask;
+  return DynamicSparsityAlgorithm::initial_mask(weight, source);
 }
 
 MaskSet Gmp::update_mask(const SparseWeight& weight, const MaskSet& mask, float) {

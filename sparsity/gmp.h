@@ -17,9 +17,7 @@ class Gmp : public DynamicSparsityAlgorithm {
 
   std::string_view type() const override { return "gmp"; }
   /// A schedule that begins at 0 begins dense, unless `init_method` is set.
-  FirstMasks first_masks() const override {
-    return begins_sparse() ? FirstMasks::Made : FirstMasks::Own;
-  }
+  FirstMasks first_masks() const override;
 
   /// *Errors:* also ConfigError if the sparsity falls after the first pruning.
   void forecast(Forecast& forecast) const override;
@@ -31,6 +29,7 @@ class Gmp : public DynamicSparsityAlgorithm {
   void require_settable(const SparsityTarget& sparsity) const override;
   /// For a subclass that prunes by other scores; messages use its name.
   Gmp(DynamicOptions options, const std::string& type, Scores scores);
+  MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
   int64_t nnz_after_update(const MaskSelector& selector, int64_t nnz, int64_t target,
                            float drop_fraction) const override;

@@ -62,6 +62,11 @@ bool Phases::makes_sparse(const ParameterPtr& parameter) const {
   });
 }
 
+// After a release there is nothing to enter a phase with.
+void Phases::require_applied() const {
+  if (parameters().empty()) throw StateError("phases: they must be applied to a model first");
+}
+
 void Phases::enter(size_t phase, MaskSource source) {
   const AtWork at_work(*this);
   if (phase != current_) release_part(algorithm(), source == MaskSource::Loaded);
@@ -70,6 +75,7 @@ void Phases::enter(size_t phase, MaskSource source) {
 }
 
 void Phases::update(Optimizer& optimizer) {
+  require_applied();
   if (algorithm().autoupdate) algorithm().update(optimizer);
   count_step();
   if (phases_[current_].until == step()) enter(current_ + 1, MaskSource::Inherited);
@@ -119,6 +125,7 @@ StateDict Phases::state_dict() const {
 }
 
 void Phases::load_state_dict(const StateDict& state) {
+  require_applied();
   load_own(state);
   const auto saved = state.get<int64_t>("phase");
   if (saved < 0 || saved >= static_cast<int64_t>(phases_.size())) {

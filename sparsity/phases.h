@@ -41,6 +41,7 @@ class Phases final : public SparsityAlgorithm {
  private:
   SparsityAlgorithm& algorithm() const { return *phases_[current_].algorithm; }
   void enter(size_t phase, MaskSource source);
+  void require_applied() const;
   int64_t begin_of(size_t phase) const { return phase == 0 ? 0 : *phases_[phase - 1].until; }
 
   std::vector<Phase> phases_;

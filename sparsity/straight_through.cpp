@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/weights/full_groups.hpp"
 
 namespace lacuna {
 namespace {
@@ -42,6 +43,10 @@ StraightThrough::StraightThrough(const std::string& type, DynamicOptions options
       part_(std::move(part)),
       begins_with_part_(true) {}
 
+FirstMasks StraightThrough::first_masks() const {
+  return begins_pruned(*this, options()) ? FirstMasks::Made : FirstMasks::Own;
+}
+
 void StraightThrough::adopt(Module& module, std::vector<ParameterPtr> parameters,
                             MaskSource source) {
   take_charge(std::move(parameters));
@@ -63,7 +68,9 @@ void StraightThrough::before_step(Optimizer&, StepScopes& scopes) {
 }
 
 MaskSet StraightThrough::initial_mask(const SparseWeight& weight, MaskSource source) {
-  return begins_with_part_ ? part_(weight) : DynamicSparsityAlgorithm::initial_mask(weight, source);
+  if (begins_with_part_) return part_(weight);
+  if (const auto mask = mask_with_full_groups(weight, source, options())) return *mask;
+  return DynamicSparsityAlgorithm::initial_mask(weight, source);
 }
 
 MaskSet StraightThrough::update_mask(const SparseWeight& weight, const MaskSet&, float) {

@@ -23,9 +23,7 @@ class StraightThrough : public DynamicSparsityAlgorithm {
 
   std::string_view type() const override { return "ste"; }
   /// A schedule that begins at 0 begins dense, unless `init_method` is set.
-  FirstMasks first_masks() const override {
-    return begins_sparse() ? FirstMasks::Made : FirstMasks::Own;
-  }
+  FirstMasks first_masks() const override;
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
 
  protected:

@@ -194,7 +194,8 @@ void bind_algorithm_calls(py::module_& module, py::object& base) {
       .def(
           "release_optimizer", &release_optimizer,
           "Undoes optimizer.apply(self), so that the algorithm can be applied to another optimizer "
-          "of the same model. Raises StateError within one of its updates or hooks.")
+          "of the same model. Until then, weights with a dense master (STE, SemiSparse) do not "
+          "train. Raises StateError within one of its updates or hooks.")
       .def_property_readonly("num_sparse_parameters",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("__setattr__", &set_attribute)

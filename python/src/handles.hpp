@@ -21,9 +21,9 @@ namespace lacuna::python {
 /// arrays of 32- or 64-bit integers are ids of tokens.
 Variable to_variable(const py::handle& value);
 
-/// Whose code of Python runs: within an algorithm's functions and hooks, operators of Parameters
-/// give arrays; elsewhere they give Variables, as in a module's forward pass, where functions of
-/// NumPy that would lose a gradient are refused, too.
+/// Whose code of Python runs. Operators of Parameters give Variables in a module's forward pass,
+/// where functions of NumPy that would lose a gradient are refused, too; arrays within an
+/// algorithm's functions and hooks; in a script Variables, but with a NumPy array arrays.
 enum class CodeOf { Script, Module, Algorithm };
 class CodeScope {
  public:

@@ -1,4 +1,5 @@
 // Operators between Parameters and arrays, numbers or Variables.
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -28,8 +29,25 @@ py::object array_of(const py::handle& value) {
   return value.attr("__array__")();
 }
 
+bool is_of_numpy(const py::object& value) {
+  return !py::isinstance<Parameter>(value) && !py::isinstance<Variable>(value) &&
+         py::hasattr(value, "dtype");
+}
+
+// With an array, a script gets an array.
+bool gives_array(const py::object& a, const py::object& b) {
+  if (current_code == CodeOf::Script) return is_of_numpy(a) || is_of_numpy(b);
+  return current_code == CodeOf::Algorithm;
+}
+
+bool has_trainable(const py::args& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const py::handle& input) {
+    return py::isinstance<Parameter>(input) && input.cast<const Parameter&>().trainable;
+  });
+}
+
 py::object operate(const std::string& name, const py::object& a, const py::object& b) {
-  if (current_code == CodeOf::Algorithm) {
+  if (gives_array(a, b)) {
     return py::module_::import("numpy").attr(name.c_str())(array_of(a), array_of(b));
   }
   const Variable x = to_variable(a), y = to_variable(b);
@@ -47,7 +65,8 @@ py::object answer_numpy(const py::object& function, const std::string& method,
   const auto name = function.attr("__name__").cast<std::string>();
   const bool is_call = method == "__call__" && options.empty();
   if (is_call && operations().contains(name)) return operate(name, inputs[0], inputs[1]);
-  if (current_code == CodeOf::Module && grad_enabled() && !gives_truth(name)) {
+  if (current_code == CodeOf::Module && grad_enabled() && !gives_truth(name) &&
+      has_trainable(inputs)) {
     throw py::type_error("numpy." + name +
                          " records no gradient of a Parameter: use lacuna's own operations, or "
                          "take its values with .to_numpy()");

@@ -16,19 +16,10 @@
 namespace lacuna {
 namespace {
 
-// Whether groups of an N:M pattern stay full, as at the beginning of a schedule.
-bool keeps_full_groups(const MaskInitRequest& r) {
-  return r.pattern.is_nm() && r.nnz * r.pattern.m() > r.parameter.numel() * r.pattern.n();
-}
-
 MaskSet random_mask(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
-  const MaskSelector selector(r.groups, r.pattern, shape);
-  const CounterRng rng(r.seed, r.parameter.name() + "/init_mask");
-  if (!keeps_full_groups(r)) return selector.grow_random(rng, r.nnz, MaskSet(shape));
-  std::vector<float> scores(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < scores.size(); ++i) scores[i] = rng.uniform(i);
-  return selector.prune_gradually(MaskSet::all(shape), scores, r.nnz);
+  return MaskSelector(r.groups, r.pattern, shape)
+      .grow_random(CounterRng(r.seed, r.parameter.name() + "/init_mask"), r.nnz, MaskSet(shape));
 }
 
 MaskSet balanced(const MaskInitRequest& r) {
@@ -49,12 +40,8 @@ ScoreRows rows_of(const Parameter& parameter) {
 
 MaskSet topk_mask(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
-  const MaskSelector selector(r.groups, r.pattern, shape);
-  if (keeps_full_groups(r)) {
-    const std::vector<float> scores = magnitudes(r.parameter.to_dense().storage());
-    return selector.prune_gradually(MaskSet::all(shape), scores, r.nnz);
-  }
-  return selector.grow_maximum(rows_of(r.parameter), r.nnz, MaskSet(shape));
+  return MaskSelector(r.groups, r.pattern, shape)
+      .grow_maximum(rows_of(r.parameter), r.nnz, MaskSet(shape));
 }
 
 MaskSet from_zeros_mask(const MaskInitRequest& r) {

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/dynamic.h"
 #include "lacuna/sparsity/group.h"
 #include "lacuna/sparsity/rigl.h"
@@ -123,6 +126,24 @@ TEST(ReleaseTest, AnAlgorithmGoesToALaterOptimizer) {
   EXPECT_EQ(algorithm.step(), 2);
   EXPECT_FALSE(t.weight().pattern()->mask() == mask);
   expect_zero_outside(t.weight());
+}
+
+TEST(ReleaseTest, PhasesAreNotUpdatedAfterwards) {
+  register_builtins();
+  TestModel t;
+  const auto made = configure(parse_yaml("phases: [{until: 2, algorithm: set, sparsity: 0.5}, "
+                                         "{algorithm: static, sparsity: 0.9}]",
+                                         "c.yaml"),
+                              0);
+  t.apply(*made);
+  const StateDict state = made->state_dict();
+  made->release();
+  const char* words = "must be applied to a model first";
+  expect_throws<StateError>([&] { made->update(*t.optimizer); }, words);
+  expect_throws<StateError>([&] { made->load_state_dict(state); }, words);
+  t.apply(*made);
+  for (int i = 0; i < 3; ++i) t.step();
+  EXPECT_EQ(made->step(), 3);
 }
 
 }  // namespace

@@ -271,7 +271,8 @@ TEST(GradualStructure, BeginsWithFullGroups) {
             "sparsity: {type: polynomial, init: " +
             init + ", final: 0.5, start: 0, end: 4, power: 1}}";
         const auto gradual = configure(parse_yaml(entry, "c.yaml"), 0);
-        EXPECT_EQ(gradual->begins_sparse(), initial < 192) << entry;
+        EXPECT_EQ(gradual->first_masks(), initial < 192 ? FirstMasks::Made : FirstMasks::Own)
+            << entry;
         TestModel model;
         model.apply(*gradual);
         const auto full_groups = [&] {
@@ -296,6 +297,48 @@ TEST(GradualStructure, BeginsWithFullGroups) {
         expect_zero_outside(model.weight());
       }
     }
+  }
+}
+
+// What drops and grows keeps n of m from the first mask on.
+TEST(GradualStructure, IsNotForWhatDropsAndGrows) {
+  register_builtins();
+  for (const char* algorithm : {"set", "rigl", "snfs"}) {
+    const auto made = configure(
+        parse_yaml(std::string("{algorithm: ") + algorithm +
+                       ", update: {freq: 1}, param_filter: fc1.weight, pattern: {type: nm, n: 2, "
+                       "m: 4}, sparsity: {type: linear, init: 0.25, slope: 0.125}}",
+                   "c.yaml"),
+        0);
+    TestModel model;
+    model.apply(*made);
+    EXPECT_EQ(model.weight().pattern()->nnz(), 96) << algorithm;
+    model.step();
+    EXPECT_EQ(model.weight().pattern()->nnz(), 96) << algorithm;
+  }
+}
+
+// An unstructured mask with more nonzeros than the target: whole groups remain.
+TEST(GradualStructure, FollowsAnUnstructuredPhase) {
+  register_builtins();
+  for (const char* algorithm : {"gmp", "ste"}) {
+    const auto phases = configure(
+        parse_yaml(
+            std::string("phases: [{until: 1, algorithm: static, sparsity: 0.1}, {algorithm: ") +
+                algorithm +
+                ", update: {freq: 1}, pattern: {type: nm, n: 2, m: 4}, sparsity: {type: "
+                "polynomial, init: 0.25, final: 0.5, start: 0, end: 2, power: 1}}]",
+            "c.yaml"),
+        0);
+    TestModel model;
+    model.apply(*phases);
+    std::vector<int64_t> counts;
+    for (int i = 0; i < 3; ++i) {
+      model.step();
+      counts.push_back(model.weight().pattern()->nnz());
+    }
+    EXPECT_THAT(counts, testing::ElementsAre(144, 120, 96)) << algorithm;
+    expect_zero_outside(model.weight());
   }
 }
 
