@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/profile.hpp"
+#include "lacuna/sparsity/weights/full_groups.hpp"
 #include "lacuna/sparsity/weights/target_checks.hpp"
 
 namespace lacuna {
@@ -105,8 +106,7 @@ void SparsityAlgorithm::require_settable(const SparsityTarget&) const {
 
 bool SparsityAlgorithm::begins_sparse() const {
   const SparsityTarget& target = options_.sparsity;
-  return options_.pattern.is_nm() || target.has_fan_in() ||
-         target.sparsity_at(0, 0, Shape{1}) > 0.0;
+  return options_.pattern.is_nm() || begins_pruned(target);
 }
 
 void SparsityAlgorithm::apply(Module& module) {

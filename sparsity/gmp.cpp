@@ -39,11 +39,13 @@ void Gmp::require_settable(const SparsityTarget& sparsity) const {
 }
 
 FirstMasks Gmp::first_masks() const {
-  return begins_pruned(*this, options()) ? FirstMasks::Made : FirstMasks::Own;
+  return begins_pruned(options().sparsity) ? FirstMasks::Made : FirstMasks::Own;
 }
 
 MaskSet Gmp::initial_mask(const SparseWeight& weight, MaskSource source) {
-  if (const auto mask = mask_with_full_groups(weight, source, options())) return *mask;
+  if (const auto mask =
+          mask_with_full_groups(weight, source, options().init_method, options().seed))
+    return *mask;
   return DynamicSparsityAlgorithm::initial_mask(weight, source);
 }
 

@@ -44,7 +44,7 @@ StraightThrough::StraightThrough(const std::string& type, DynamicOptions options
       begins_with_part_(true) {}
 
 FirstMasks StraightThrough::first_masks() const {
-  return begins_pruned(*this, options()) ? FirstMasks::Made : FirstMasks::Own;
+  return begins_pruned(options().sparsity) ? FirstMasks::Made : FirstMasks::Own;
 }
 
 void StraightThrough::adopt(Module& module, std::vector<ParameterPtr> parameters,
@@ -69,7 +69,9 @@ void StraightThrough::before_step(Optimizer&, StepScopes& scopes) {
 
 MaskSet StraightThrough::initial_mask(const SparseWeight& weight, MaskSource source) {
   if (begins_with_part_) return part_(weight);
-  if (const auto mask = mask_with_full_groups(weight, source, options())) return *mask;
+  if (const auto mask =
+          mask_with_full_groups(weight, source, options().init_method, options().seed))
+    return *mask;
   return DynamicSparsityAlgorithm::initial_mask(weight, source);
 }
 

@@ -8,14 +8,13 @@
 
 namespace lacuna {
 
-bool begins_pruned(const SparsityAlgorithm& algorithm, const SparsityOptions& options) {
-  if (!options.pattern.is_nm()) return algorithm.begins_sparse();
-  return options.sparsity.sparsity_at(0, 0, Shape{1}) > 0.0;
+bool begins_pruned(const SparsityTarget& target) {
+  return target.has_fan_in() || target.sparsity_at(0, 0, Shape{1}) > 0.0;
 }
 
 std::optional<MaskSet> mask_with_full_groups(const SparseWeight& weight, MaskSource source,
-                                             const SparsityOptions& options) {
-  const PatternShape& pattern = options.pattern;
+                                             const InitMethod& init_method, uint64_t seed) {
+  const PatternShape& pattern = weight.selector().pattern();
   if (!pattern.is_nm() || weight.target_nnz() * pattern.m() <= weight.numel() * pattern.n()) {
     return std::nullopt;
   }
@@ -25,12 +24,12 @@ std::optional<MaskSet> mask_with_full_groups(const SparseWeight& weight, MaskSou
     const bool is_of_pattern = weight.selector().fit(present) != MaskSelector::Fit::None;
     if (is_of_pattern || present.count() < weight.target_nnz()) return std::nullopt;
   }
-  const std::string& method = options.init_method.name();
+  const std::string& method = init_method.name();
   std::vector<float> scores;
   if (inherits || method == "topk") {
     scores = magnitudes(weight.parameter().to_dense().storage());
   } else if (method == "random") {
-    const CounterRng rng(options.seed, weight.name() + "/init_mask");
+    const CounterRng rng(seed, weight.name() + "/init_mask");
     scores.resize(static_cast<size_t>(weight.numel()));
     for (size_t i = 0; i < scores.size(); ++i) scores[i] = rng.uniform(i);
   } else {
