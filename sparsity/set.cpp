@@ -18,7 +18,9 @@ MaskSet Set::grow(const SparseWeight& weight, const MaskSet& kept, int64_t count
 
 int64_t Set::nnz_after_update(const MaskSelector& selector, int64_t nnz, int64_t target,
                               float drop_fraction) const {
-  if (selector.pattern().is_nm()) return target;  // cells are pruned and filled
+  // Groups are pruned to n and filled again, whatever a schedule says.
+  const PatternShape& pattern = selector.pattern();
+  if (pattern.is_nm()) return selector.shape().numel() / pattern.m() * pattern.n();
   return std::max(selector.kept_after_drop(drop_fraction, nnz), target);
 }
 
