@@ -280,8 +280,7 @@ ROWS = [
     resnet_row("resnet_900s", "ResNet-20 on CIFAR-10, 900 s",
                {"width 16": resnet(16)}, {"width 32, 95 %": sparse(resnet, 32, unstructured(0.95, more=RESNET_FILTER))},
                seconds=900, goal=-1.0, predicted="dense by 1 point"),
-    # In 60 s, the largest decays were best, and the default initial values lost on both sides. The last values have been
-    # tried for the best network alone.
+    # In 60 s, the largest decays were best, and the default initial values lost on both sides.
     mlp_row(300, crop=True, dense_then={"decay": [0.1, 0.3, 1.0]}, sparse_then={"lr": [5e-4], "decay": [0.1, 0.3]},
             dense_last=[0.1, 0.6, 3.0], sparse_last=[0.03, 0.1, 0.3]),
     gpt_row(
