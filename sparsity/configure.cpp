@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,12 +31,15 @@
 namespace lacuna {
 namespace {
 
+bool has_target(const Config& entry) {
+  const auto has = [&](const char* key) { return entry.has(key); };
+  return std::ranges::any_of(std::array{"sparsity", "schedule", "density", "fan_in"}, has);
+}
+
 // Refuses an entry that gives no target: nothing would be pruned, without a word. A key that is
 // unknown, perhaps the target's misspelt, is reported as such.
 void require_target(const Config& entry, std::string_view type) {
-  for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
-    if (entry.has(key)) return;
-  }
+  if (has_target(entry)) return;
   if (PatternShape::from_config(entry.get("pattern")).is_nm()) return;  // N:M sets the sparsity
   entry.require_all_read();
   entry.error(std::string(type) + " needs `sparsity` (or `density`, or `fan_in`)");
@@ -49,6 +54,17 @@ MakeAlgorithm aiming(MakeAlgorithm make) {
     require_target(entry, algorithm->type());
     return algorithm;
   };
+}
+
+// For algorithms that refuse a constant sparsity, as no target is one: a key that is unknown,
+// perhaps the target's misspelt, is reported first.
+template <class Algorithm>
+std::unique_ptr<SparsityAlgorithm> make_gradual(const Config& entry, uint64_t seed) {
+  if (!has_target(entry)) {
+    dynamic_options(entry, seed);  // reads the entry's keys
+    entry.require_all_read();
+  }
+  return make_dynamic<Algorithm>(entry, seed);
 }
 
 std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t seed) {
@@ -216,9 +232,9 @@ void register_algorithms(AlgorithmRegistry& r) {
       "for the fastest training, and as the baseline of the others");
   add("dense", "no sparsity; for a phase", make_dense, "as a phase before or after sparse ones");
   add("gmp", "gradual magnitude pruning: keeps the largest |w|, at a rising sparsity",
-      make_dynamic<Gmp>,
+      make_gradual<Gmp>,
       "for the best accuracy at a high sparsity; it begins dense, and is slower at first");
-  add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>,
+  add("saliency", "gradual pruning by |w * gradient|", make_gradual<Saliency>,
       "instead of gmp, if gradients are more informative than magnitudes; gmp did better here");
   add("ste", "straight-through: gradual pruning of a dense master weight",
       aiming(make_dynamic<StraightThrough>),

@@ -292,6 +292,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"sparsity: {algorithm: gmp, sparsity: 0.5}", "use algorithm 'static'"},
         BadConfig{"sparsity: {algorithm: saliency, sparsity: 0.5}",
                   "sparsity: saliency: a constant sparsity never changes the mask"},
+        BadConfig{"sparsity: {algorithm: gmp, sparsty: 0.5, pattern: {type: nm, n: 2, m: 4}}",
+                  "unknown key 'sparsty'; did you mean 'sparsity'?"},
         BadConfig{"sparsity: {algorithm: set, sparsity: 0.5, drop_fraction: 2}",
                   "sparsity.drop_fraction: expected a number from 0.0 to 1.0, found '2'"},
         BadConfig{"sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 0}}",
