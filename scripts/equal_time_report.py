@@ -89,7 +89,8 @@ def write(rows):
                  f"Predicted: {row.predicted}.", "", *table(row, found, steps), ""]
         drawn.append((row, best))
     if open_rows:
-        text += ["Not finished yet: " + ", ".join(f"`{row.name}`" for row in open_rows) + " (`scripts/equal_time.py DATA --row NAME` continues one).", ""]
+        names = ", ".join(f"`{row.name}`" for row in open_rows)
+        text += [f"Not finished yet: {names} (`scripts/equal_time.py DATA --row NAME` continues one).", ""]
     if drawn:
         draw(drawn, steps)
         text += ["![The best dense and the best sparse network over the training](equal_time.svg)", ""]

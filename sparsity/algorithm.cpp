@@ -114,7 +114,6 @@ void SparsityAlgorithm::apply(Module& module) {
     throw StateError("sparsity algorithm '" + std::string(type()) +
                      "' has been applied to a model already");
   }
-  const AtWork at_work(*this);
   // Parts choose for themselves among all.
   adopt(module, parts_.empty() ? filter().select(module.parameters()) : module.parameters(),
         MaskSource::Made);

@@ -5,8 +5,14 @@
 #include <string>
 
 #include "binding.hpp"
+#include "lacuna/framework/autograd/variable.h"
 
 namespace lacuna::python {
+
+/// Whether a universal function is an operation of Variables: add, subtract, multiply, matmul.
+bool is_operation(const std::string& name);
+/// Computes that operation, of Variables, Parameters and arrays.
+Variable operate(const std::string& name, const py::handle& a, const py::handle& b);
 
 /// Whether a universal function gives truth values, which have no gradient.
 inline bool gives_truth(const std::string& name) {

@@ -1,28 +1,16 @@
 // Operators between Parameters and arrays, numbers or Variables.
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "binding.hpp"
 #include "handles.hpp"
-#include "lacuna/framework/autograd/ops/arithmetic.h"
-#include "lacuna/framework/autograd/ops/matmul.h"
 #include "numpy_functions.hpp"
 
 namespace lacuna::python {
 namespace {
 
 thread_local CodeOf current_code = CodeOf::Script;
-
-using Operation = Variable (*)(const Variable&, const Variable&);
-
-// By the names of NumPy's functions.
-const std::map<std::string, Operation>& operations() {
-  static const std::map<std::string, Operation> all = {
-      {"add", &add}, {"subtract", &subtract}, {"multiply", &multiply}, {"matmul", &matmul}};
-  return all;
-}
 
 py::object array_of(const py::handle& value) {
   if (!py::isinstance<Parameter>(value)) return py::reinterpret_borrow<py::object>(value);
@@ -46,16 +34,11 @@ bool has_trainable(const py::args& inputs) {
   });
 }
 
-py::object operate(const std::string& name, const py::object& a, const py::object& b) {
+py::object compute(const std::string& name, const py::object& a, const py::object& b) {
   if (gives_array(a, b)) {
     return py::module_::import("numpy").attr(name.c_str())(array_of(a), array_of(b));
   }
-  const Variable x = to_variable(a), y = to_variable(b);
-  const Operation operation = operations().at(name);
-  const py::gil_scoped_release released;
-  Variable result = operation(x, y);
-  const py::gil_scoped_acquire gil;
-  return py::cast(std::move(result));
+  return py::cast(operate(name, a, b));
 }
 
 // What NumPy calls instead of a function of its own, also for an operator with an array on its
@@ -64,7 +47,7 @@ py::object answer_numpy(const py::object& function, const std::string& method,
                         const py::args& inputs, const py::kwargs& options) {
   const auto name = function.attr("__name__").cast<std::string>();
   const bool is_call = method == "__call__" && options.empty();
-  if (is_call && operations().contains(name)) return operate(name, inputs[0], inputs[1]);
+  if (is_call && is_operation(name)) return compute(name, inputs[0], inputs[1]);
   if (current_code == CodeOf::Module && grad_enabled() && !gives_truth(name) &&
       has_trainable(inputs)) {
     throw py::type_error("numpy." + name +
@@ -85,7 +68,7 @@ void bind_parameter_operators(py::module_& module) {
     parameter.def(
         method,
         [name, is_reversed](const py::object& self, const py::object& other) {
-          return is_reversed ? operate(name, other, self) : operate(name, self, other);
+          return is_reversed ? compute(name, other, self) : compute(name, self, other);
         },
         py::is_operator());
   };
@@ -98,11 +81,11 @@ void bind_parameter_operators(py::module_& module) {
   add_operator("__matmul__", "matmul", false);
   add_operator("__rmatmul__", "matmul", true);
   parameter.def("__neg__",
-                [](const py::object& self) { return operate("multiply", self, py::float_(-1.0)); });
+                [](const py::object& self) { return compute("multiply", self, py::float_(-1.0)); });
   parameter.def(
       "__truediv__",
       [](const py::object& self, double divisor) {
-        return operate("multiply", self, py::float_(1.0 / divisor));
+        return compute("multiply", self, py::float_(1.0 / divisor));
       },
       py::is_operator());
   parameter.def("__array_ufunc__",

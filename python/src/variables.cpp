@@ -81,21 +81,20 @@ void run_backward(const Variable& output, const std::optional<Tensor>& gradient)
   }
 }
 
+// By the names of NumPy's functions.
+const std::map<std::string, Binary>& operations() {
+  static const std::map<std::string, Binary> all = {
+      {"add", &add}, {"subtract", &subtract}, {"multiply", &multiply}, {"matmul", &matmul}};
+  return all;
+}
+
 // What NumPy calls instead of a universal function of its own, also for an operator between an
 // array and a Variable: the operators below, and others on arrays, unless a gradient would be lost.
 py::object call_of_numpy(const py::object& function, const std::string& method,
                          const py::args& inputs, const py::kwargs& options) {
-  static const std::map<std::string, std::pair<const char*, const char*>> kOperators = {
-      {"add", {"__add__", "__radd__"}},
-      {"subtract", {"__sub__", "__rsub__"}},
-      {"multiply", {"__mul__", "__rmul__"}},
-      {"matmul", {"__matmul__", "__rmatmul__"}}};
   const auto name = function.attr("__name__").cast<std::string>();
-  const auto found = kOperators.find(name);
-  if (found != kOperators.end() && method == "__call__" && options.empty()) {
-    const auto& [of_first, of_second] = found->second;
-    const bool is_first = py::isinstance<Variable>(inputs[0]);
-    return is_first ? inputs[0].attr(of_first)(inputs[1]) : inputs[1].attr(of_second)(inputs[0]);
+  if (is_operation(name) && method == "__call__" && options.empty()) {
+    return py::cast(operate(name, inputs[0], inputs[1]));
   }
   const auto array_of = [&](const py::handle& value) {
     const auto& variable = value.cast<const Variable&>();
@@ -333,6 +332,12 @@ Variable to_variable(const py::handle& value) {
   const py::dtype type = array.dtype();
   if (type.kind() == 'i' && type.itemsize() >= 4) return token_ids(to_index_tensor(array));
   return Variable(to_tensor(array));
+}
+
+bool is_operation(const std::string& name) { return operations().contains(name); }
+
+Variable operate(const std::string& name, const py::handle& a, const py::handle& b) {
+  return without_gil(operations().at(name), to_variable(a), to_variable(b));
 }
 
 void bind_variables(py::module_& module) {
