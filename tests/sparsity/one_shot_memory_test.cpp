@@ -74,7 +74,7 @@ TEST_P(OneShotMemory, IsAtMostThreeGramMatrices) {
     options.pruning.least_squares = c.least_squares;
     options.pruning.rounds = 4;  // each takes what any other does
     options.pruning.gradual_rounds = 3;
-    const double grams = most_grams(256, 1024, options, true);
+    const double grams = most_grams(128, 768, options, true);
     EXPECT_LE(grams, 3.0) << to_string(c.method) << " " << c.sparsity << " " << c.least_squares;
     EXPECT_GE(grams, 1.0);
   }
