@@ -39,10 +39,10 @@ void add_config(CLI::App& command, std::string& path,
   command.add_option("config", path, about)->type_name("CONFIG")->required();
 }
 
-void add_set(
-    CLI::App& command, std::vector<std::string>& overrides,
-    const char* about =
-        "Change a value of the configuration, as in train.epochs=5; an index selects from a list") {
+void add_set(CLI::App& command, std::vector<std::string>& overrides,
+             const char* about =
+                 "Change a value of the configuration, as in train.epochs=5 or, in a list, "
+                 "model.1.out_features=500") {
   command.add_option("--set", overrides, about)->type_name("PATH=VALUE")->allow_extra_args(false);
 }
 
@@ -162,8 +162,8 @@ void add_shrink(CLI::App& app, Action& action) {
       ->type_name("BUDGET");
   command
       ->add_option("--round-to", c.round_to,
-                   "Multiple at which the counts of channels and neurons are kept, or auto (the "
-                   "default), which suits the kernels")
+                   "Reduce channels and neurons to multiples of N; auto (default): multiples that "
+                   "suit the kernels")
       ->type_name("N");
   add_run_dir(*command, c.run_dir, "Folder for the results")->required();
   add_set(*command, c.overrides);
@@ -181,11 +181,12 @@ void add_quantize(CLI::App& app, Action& action) {
   command->add_option("config", c.config_path, "YAML file with the section quantize")
       ->type_name("CONFIG");
   add_run_dir(*command, c.run_dir, "Folder for the results")->required();
-  add_set(*command, c.overrides, "Change a value of the section quantize: path=value");
+  add_set(*command, c.overrides,
+          "Change a key of the section quantize, as in quantize.weights.clip=max");
   add_threads(*command, c.threads);
   add_last(*command, c.last);
-  command->add_option("--only", c.only,
-                      "int8: do not store the float32 weights of quantized layers");
+  command->add_option("--only", c.only, "Do not store the float32 weights of quantized layers")
+      ->type_name("int8");
   add_json(*command, c.json);
   command->callback([&action] { action = [] { return run_quantize(c); }; });
 }

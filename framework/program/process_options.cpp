@@ -1,11 +1,15 @@
 #include "lacuna/framework/program/process_options.hpp"
 
+#include <cxxabi.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 #include <system_error>
+#include <typeinfo>
 
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
@@ -14,6 +18,17 @@
 #include "lacuna/framework/program/commands.hpp"
 
 namespace lacuna {
+namespace {
+
+// An exception of a type that lacuna does not throw on purpose: classes of users may.
+std::string describe_unknown(const std::exception& error) {
+  const std::unique_ptr<char, decltype(&std::free)> type(
+      abi::__cxa_demangle(typeid(error).name(), nullptr, nullptr, nullptr), &std::free);
+  return std::string(type ? type.get() : "exception") + ": " + error.what() +
+         " (an error in lacuna, or in a class that was added to it)";
+}
+
+}  // namespace
 
 void take_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -47,10 +62,10 @@ int fail_by(const std::exception_ptr& problem) {
     const bool is_short = error.code() == std::errc::resource_unavailable_try_again;
     return fail(is_short ? "the system cannot start another thread: too little memory, or too many "
                            "threads (train.threads, train.prefetch)"
-                         : std::string("internal error: ") + error.what(),
+                         : describe_unknown(error),
                 kRunError);
   } catch (const std::exception& error) {
-    return fail(std::string("internal error: ") + error.what(), kRunError);
+    return fail(describe_unknown(error), kRunError);
   }
 }
 

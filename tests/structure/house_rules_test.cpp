@@ -43,6 +43,7 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
       {"hwy/", {"framework/kernels/", "framework/program/main.cpp"}},
       {"omp.h", {"framework/core/parallel.cpp"}},
       {"mpi.h", {"framework/distributed/mpi/mpi_communicator.cpp"}},
+      {"cxxabi.h", {"framework/program/process_options.cpp"}},
   };
   return table;
 }

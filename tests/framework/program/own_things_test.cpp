@@ -101,6 +101,12 @@ TEST_F(OwnThings, HaveTheirMistakesReported) {
   expect_refused(train_own(), "train.rows: no such file");
 }
 
+TEST_F(OwnThings, ThrowWhatLacunaDoesNotKnow) {
+  write_text(folder_ / "rows/train.rows", "1 2 3 first\n");  // std::stoll throws
+  expect_refused(train_own(),
+                 "error: std::invalid_argument: stoll (an error in lacuna, or in a class");
+}
+
 TEST_F(OwnThings, NeedABatchWhereTheySaySo) {
   expect_refused(
       train_own({"--set", "data.limit=9", "--set", "data.validation=0", "--set", "train.epochs=1"}),
