@@ -3,12 +3,14 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/nn/shared_parameters.hpp"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/residual.h"
 
@@ -53,9 +55,8 @@ void map_bias(Parameter& bias, const BatchNorm::Affine& affine) {
 class Folder {
  public:
   using Apply = std::function<void(AffineLayer&, BatchNorm&, const BatchNorm::Affine&)>;
-  Folder(const Module& model, Apply apply) : apply_(std::move(apply)) {
-    for (const ParameterPtr& parameter : model.parameters()) ++uses_[parameter.get()];
-  }
+  Folder(const Module& model, Apply apply)
+      : shared_(shared_parameters(model)), apply_(std::move(apply)) {}
 
   // The module, and all below whose inputs are known.
   void visit(Module& module, const Shape& input) {
@@ -107,13 +108,15 @@ class Folder {
     if (before.module->has_output_transforms() || norm.has_input_transforms()) return;
     auto* layer = dynamic_cast<AffineLayer*>(before.module);
     if (layer == nullptr || !layer->gives_channels(before.input)) return;
-    const auto is_shared = [&](const ParameterPtr& p) { return p && uses_[p.get()] > 1; };
-    if (norm.is_folded() || is_shared(layer->weight()) || is_shared(layer->bias())) return;
+    if (norm.is_folded() || shared_.contains(layer->weight().get()) ||
+        shared_.contains(layer->bias().get())) {
+      return;
+    }
     const std::optional<BatchNorm::Affine> affine = norm.affine();
     if (affine) apply_(*layer, norm, *affine);
   }
 
-  std::map<const Parameter*, int> uses_;
+  std::set<const Parameter*> shared_;
   Apply apply_;
 };
 
@@ -128,6 +131,15 @@ int64_t fold_batch_norm(Module& model, const Shape& example) {
     ++folded;
   }).visit(model, example);
   return folded;
+}
+
+std::map<const Parameter*, const BatchNorm*> foldable_batch_norms(Module& model,
+                                                                  const Shape& example) {
+  std::map<const Parameter*, const BatchNorm*> norms;
+  Folder(model, [&](AffineLayer& layer, BatchNorm& norm, const BatchNorm::Affine&) {
+    norms[layer.weight().get()] = &norm;
+  }).visit(model, example);
+  return norms;
 }
 
 std::map<std::string, std::vector<double>> batch_norm_factors(Module& model, const Shape& example) {

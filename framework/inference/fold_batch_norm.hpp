@@ -11,6 +11,8 @@
 
 namespace lacuna {
 
+class BatchNorm;
+
 /// Folds each batch_norm that is given the output of a linear or convolution layer, and alone is
 /// given it, into that layer: W' = W γ / √(σ² + ε) by row of the weight, in whatever layout it is
 /// stored, and b' = (b − μ) γ / √(σ² + ε) + β, where a layer without a bias gets one. What the
@@ -24,6 +26,11 @@ namespace lacuna {
 /// StateErrors. *Errors:* ShapeError where the model does not take such examples. *Cost:* one pass
 /// over these weights.
 int64_t fold_batch_norm(Module& model, const Shape& example);
+
+/// The batch_norms that fold_batch_norm would fold, by the weights of the layers before them. The
+/// model stays as it is. *Errors:* as there.
+std::map<const Parameter*, const BatchNorm*> foldable_batch_norms(Module& model,
+                                                                  const Shape& example);
 
 /// γ / √(σ² + ε) for each row of the weights that fold_batch_norm would change, by their names. The
 /// model stays as it is. *Errors:* as there.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/nn/module_rows.h"
+#include "lacuna/framework/nn/shared_parameters.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/layers/tokens/attention.h"
 
@@ -34,17 +36,21 @@ struct QueryRows {
     parameter.assign(dense);
   }
 
-  void fold_into(const AffineLayer& layer) {
+  // Not where the weight or the bias is another layer's, too.
+  bool fold_into(const AffineLayer& layer, const std::set<const Parameter*>& shared) {
+    if (shared.contains(layer.weight().get()) || shared.contains(layer.bias().get())) return false;
     const int64_t rows = std::min(left, layer.weight()->shape()[0]);
     fold_into(*layer.weight(), rows);
     if (layer.bias() != nullptr) fold_into(*layer.bias(), rows);
     left -= rows;
+    return true;
   }
 };
 
 class AttentionFold {
  public:
-  AttentionFold(const LoadedRun& run, double scale) : scale_(scale) {
+  AttentionFold(const LoadedRun& run, double scale)
+      : scale_(scale), shared_(shared_parameters(*run.model)) {
     for (Module* module : run.model->modules()) modules_.emplace(module->path(), module);
     for (const ModuleRow& row : module_rows(*run.model, run.inputs.example_shape)) {
       if (row.output) features_[row.module] = row.output->features();
@@ -75,22 +81,23 @@ class AttentionFold {
     const auto of_head = static_cast<double>(features / attention->options().heads);
     QueryRows rows{.left = features, .factor = scale_ * std::sqrt(of_head)};
     if (before != nullptr && before->kind == ModelLayer::Kind::Plain) {
-      if (const auto* linear = find<AffineLayer>(*before)) rows.fold_into(*linear);
+      if (const auto* linear = find<AffineLayer>(*before)) rows.fold_into(*linear, shared_);
     } else if (before != nullptr && before->kind == ModelLayer::Kind::Parallel) {
       for (const ModelLayer& branch : before->layers) {
         const auto* linear = find<AffineLayer>(branch);
         if (linear == nullptr) break;
-        if (rows.left > 0) rows.fold_into(*linear);
+        if (rows.left > 0 && !rows.fold_into(*linear, shared_)) break;
       }
     }
     if (rows.left == 0) return;
     throw ConfigError(
-        fmt::format("the scale {} of {} cannot be put into weights, because no linear layer comes "
-                    "before it; export to onnx",
+        fmt::format("the scale {} of {} cannot be put into weights, because no linear layer with "
+                    "weights of its own comes before it; export to onnx",
                     scale_, layer.described()));
   }
 
   double scale_;
+  std::set<const Parameter*> shared_;
   std::map<std::string, Module*> modules_;
   std::map<const Module*, int64_t> features_;
 };

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/framework/nn/shared_parameters.hpp"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/tiled_linear.h"
@@ -19,11 +21,10 @@ constexpr const char* kNoProduct = "only linear layers and convolutions of image
 
 std::vector<Int8Candidate> product_weights(Module& model) {
   std::map<const Parameter*, AffineLayer*> layers;
-  std::map<const Parameter*, int> uses;
+  const std::set<const Parameter*> shared = shared_parameters(model);
   for (Module* module : model.modules()) {
     auto* layer = dynamic_cast<AffineLayer*>(module);
     if (layer != nullptr) layers[layer->weight().get()] = layer;
-    for (const auto& [name, parameter] : module->own_parameters()) ++uses[parameter.get()];
   }
   std::vector<Int8Candidate> all;
   for (const ParameterPtr& parameter : model.parameters()) {
@@ -32,7 +33,7 @@ std::vector<Int8Candidate> product_weights(Module& model) {
     const auto found = layers.find(parameter.get());
     if (found == layers.end()) {
       candidate.reason = kNoProduct;
-    } else if (uses[parameter.get()] > 1) {
+    } else if (shared.contains(parameter.get())) {
       candidate.reason = "its weight is shared";
     } else {
       candidate.reason = reason_against_int8(*found->second);

@@ -277,6 +277,14 @@ TEST(FoldBatchNorm, LeavesASharedWeightAlone) {
   }
 }
 
+TEST(FoldBatchNorm, LeavesAWeightThatAnotherLayerIsTiedToAlone) {
+  const auto model = build(
+      "[{type: linear, name: a, out_features: 6}, {type: batch_norm}, relu,\n"
+      " {type: linear, name: b, tied_to: a}, {type: batch_norm}]",
+      {6});
+  expect_folds(*model, 0, {6});
+}
+
 TEST(FoldBatchNorm, AFoldedModelIsForInferenceAlone) {
   const auto model = build(
       "[{type: conv2d, name: conv, out_channels: 4, kernel: 3, bias: false}, "

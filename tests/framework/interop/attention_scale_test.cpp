@@ -101,5 +101,16 @@ TEST_F(AttentionScale, IsRefusedWhereNoLinearLayerStandsBeforeAttention) {
                              "the scale 0.1 of layer 'attend' (attention)");
 }
 
+TEST_F(AttentionScale, IsRefusedWhereAnotherLayerSharesTheQueries) {
+  const std::string layers =
+      "{attention_scale: 0.1, layers: [{type: token_embedding, name: wte, vocab_size: 11, "
+      "features: 8}, {type: linear, name: a, out_features: 24}, {type: attention, name: attend, "
+      "heads: 2, causal: true}, {type: linear, name: b, tied_to: a}, {type: linear, name: fc, "
+      "out_features: 11}]}";
+  write(layers, "fc.weight");
+  expect_throws<ConfigError>([&] { export_run(run(), folder_ / "file.npz", {.format = "npz"}); },
+                             "because no linear layer with weights of its own comes before it");
+}
+
 }  // namespace
 }  // namespace lacuna::attention_scale_test

@@ -18,6 +18,7 @@
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/linear.h"
+#include "lacuna/layers/tied_linear.h"
 #include "lacuna/layers/tiled_linear.h"
 #include "random_values.h"
 #include "throws.h"
@@ -166,6 +167,26 @@ TEST(Int8Candidates, TilesOfALayerStayTogether) {
               testing::ElementsAre("a.weight: the first layer",
                                    "b.weight: ", "out.0.weight: the last layer",
                                    "out.1.weight: the last layer", "out.2.weight: the last layer"));
+}
+
+TEST(Int8Candidates, SharedWeightsAreNone) {
+  Sequential model;
+  model.add<Linear>("a", {.in_features = 4, .out_features = 4});
+  const ParameterPtr shared =
+      model.add<Linear>("b", {.in_features = 4, .out_features = 4}).weight();
+  model.add<TiedLinear>("c", {.weight = shared});
+  model.add<Linear>("d", {.in_features = 4, .out_features = 4});
+  model.add<Linear>("e", {.in_features = 4, .out_features = 4});
+  std::vector<std::string> reasons;
+  for (const Int8Candidate& c : int8_candidates(model, options_of("{}"))) {
+    reasons.push_back(c.weight->name() + ": " + c.reason);
+  }
+  EXPECT_THAT(reasons,
+              testing::ElementsAre("a.weight: the first layer", "b.weight: its weight is shared",
+                                   "d.weight: ", "e.weight: the last layer"));
+  expect_throws<ConfigError>(
+      [&] { int8_candidates(model, options_of("{param_filter: b.weight}")); },
+      "'b.weight' cannot be quantized: its weight is shared");
 }
 
 TEST_F(QuantizeModel, RefusesInputsWithoutARange) {
