@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lacuna/framework/autograd/weight_inputs.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/nn/evaluation_mode.hpp"
+#include "lacuna/framework/nn/shared_parameters.hpp"
+#include "lacuna/layers/batch_norm.h"
 
 namespace lacuna {
 namespace {
@@ -56,24 +60,11 @@ ParameterPtr bias_of(const Module& model, const Parameter& weight) {
   return nullptr;
 }
 
-// The running mean of the one batch normalization that has just the units that the weight gives.
-Tensor* running_mean_of(Module& model, const ModelUnits& units, const Parameter& weight) {
-  const UnitGraph::Units* outputs = nullptr;
-  for (const UnitGraph::Slice& slice : units.slices) {
-    if (slice.parameter.get() == &weight && slice.dim == 0) outputs = &slice.units;
-  }
-  if (outputs == nullptr) return nullptr;
-  std::vector<std::string> names;
-  for (const UnitGraph::BufferSlice& buffer : units.buffers) {
-    if (buffer.units == *outputs && buffer.name.ends_with("running_mean")) {
-      names.push_back(buffer.name);
-    }
-  }
-  if (names.size() != 1) return nullptr;
-  for (const auto& [name, buffer] : model.buffers()) {
-    if (name == names.front()) return buffer;
-  }
-  return nullptr;
+Tensor& running_mean_of(Module& model, const BatchNorm& norm) {
+  const auto buffers = model.buffers();
+  return *std::ranges::find_if(buffers, [&](const auto& entry) {
+            return entry.second == &norm.running_mean();
+          })->second;
 }
 
 void subtract(Tensor& from, const std::vector<double>& constants, double factor) {
@@ -85,8 +76,9 @@ void subtract(Tensor& from, const std::vector<double>& constants, double factor)
 
 }  // namespace
 
-std::vector<std::string> fold_constants(Module& model, const ModelUnits& units,
-                                        const KeptUnits& kept, const CalibrationRun& run) {
+std::vector<std::string> fold_constants(Module& model, const Shape& example,
+                                        const ModelUnits& units, const KeptUnits& kept,
+                                        const CalibrationRun& run) {
   std::map<const Parameter*, InputMeans> means;
   for (const UnitGraph::Slice& slice : units.slices) {
     const bool has_removed = std::ranges::any_of(
@@ -103,20 +95,29 @@ std::vector<std::string> fold_constants(Module& model, const ModelUnits& units,
     });
     run(model);
   }
+  const std::set<const Parameter*> shared = shared_parameters(model);
+  const auto norms = foldable_batch_norms(model, example);
   std::vector<std::string> without;
   for (const UnitGraph::Slice& slice : units.slices) {  // in the model's order
     const auto found = means.find(slice.parameter.get());
     if (found == means.end() || !slice.is_input || !(found->second.count > 0.0)) continue;
     const std::vector<double> constants = constants_of(found->second, kept);
     if (std::ranges::all_of(constants, [](double c) { return c == 0.0; })) continue;
-    if (const ParameterPtr bias = bias_of(model, *slice.parameter)) {
+    const auto norm = norms.find(slice.parameter.get());
+    const ParameterPtr bias = bias_of(model, *slice.parameter);
+    if (shared.contains(slice.parameter.get()) || shared.contains(bias.get())) {
+      without.push_back(slice.parameter->name());  // other layers get other constants
+    } else if (bias != nullptr) {
       Tensor values = bias->to_dense();
       subtract(values, constants, -1.0);
-      bias->assign(values);
-    } else if (Tensor* mean = running_mean_of(model, units, *slice.parameter)) {
-      Tensor values = mean->clone();
+      bias->assign(values);  // of a sparse bias, what it keeps
+      const bool is_whole = bias->pattern()->nnz() == bias->numel();
+      if (!is_whole) without.push_back(slice.parameter->name());
+    } else if (norm != norms.end()) {
+      Tensor& mean = running_mean_of(model, *norm->second);
+      Tensor values = mean.clone();
       subtract(values, constants, 1.0);
-      *mean = values;
+      mean = values;
     } else {
       without.push_back(slice.parameter->name());
     }

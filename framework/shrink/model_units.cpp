@@ -21,7 +21,9 @@ class UnitWalk {
 
   UnitAxis follow(const Module& layer, const UnitAxis& input, const Shape& example) {
     if (layer.has_input_transforms() || layer.has_output_transforms()) {
-      return units_fixed("has sparsified activations")(graph_, layer, input, example);
+      return units_fixed(
+          "has sparsified or quantized activations (`sparsifiers`, or `quantize` with qat)")(
+          graph_, layer, input, example);
     }
     if (typeid(layer) == typeid(Sequential)) {
       return chain(static_cast<const Sequential&>(layer).chain(), input, example);

@@ -61,6 +61,11 @@ std::optional<double> constant_sparsity(const Config& entry, const Shape& shape)
   return target.sparsity_at(0, 0, shape);
 }
 
+bool redistributes(const Config& entry) {
+  const Config given = entry.peek("redistribute");
+  return entry.peek("algorithm").text() == "snfs" && (given.is_null() || given.as<bool>());
+}
+
 // The sparsity that counts so many nonzeros, or the next one that does not count fewer.
 float sparsity_of(int64_t nonzeros, int64_t numel) {
   const double exact = 1.0 - static_cast<double>(nonzeros) / static_cast<double>(numel);
@@ -91,7 +96,10 @@ GradientRun gradient_run(const Experiment& e, const CalibrationOptions& options)
 
 Config model_section(const Config& before, const Config& layers) {
   Config model = Config::map({{"layers", layers}});
-  if (before.is_map() && before.has("frozen")) model.set("frozen", before.get("frozen").clone());
+  if (!before.is_map()) return model;
+  for (const char* key : {"frozen", "attention_scale"}) {  // exports fold the scale into weights
+    if (before.has(key)) model.set(key, before.get(key).clone());
+  }
   return model;
 }
 
@@ -135,13 +143,14 @@ void ShrunkModel::fit(const ShrinkOptions& options) {
     fit_without_units(*from_.model, units_, kept_, calibration(options));
   }
   if (options.method != ShrinkMethod::Dead) return;
-  const std::vector<std::string> without =
-      fold_constants(*from_.model, units_, kept_, calibration(options));
+  const std::vector<std::string> without = fold_constants(
+      *from_.model, from_.data.train->example_shape(), units_, kept_, calibration(options));
   if (without.empty()) return;
-  messages_.push_back(
-      fmt::format("constant outputs of removed units are lost after {}, because the next layer has "
-                  "neither a bias nor a batch normalization",
-                  join(without, ", ")));
+  messages_.push_back(fmt::format(
+      "constant outputs of removed units are lost after {}, because no bias (which must "
+      "not be sparse) and no batch_norm comes right after these weights, or other layers "
+      "share them",
+      join(without, ", ")));
 }
 
 std::vector<double> ShrunkModel::scores(const ShrinkOptions& options) {
@@ -280,6 +289,7 @@ void ShrunkModel::keep_nonzeros() {
   std::vector<ParameterPtr> open = from_.model->parameters();  // that no earlier entry takes
   Config entries = Config::list();
   std::vector<std::string> changed;
+  bool redistributed = false;
   for (const Config& entry : is_list ? section.items() : std::vector<Config>{section}) {
     const ParameterFilter filter = ParameterFilter::from_config(entry.get("param_filter"));
     bool takes_others = false;
@@ -295,9 +305,14 @@ void ShrunkModel::keep_nonzeros() {
       for (const char* key : {"schedule", "density", "fan_in"}) own.erase(key);
       own.set("sparsity", Config::plain(fmt::format("{}", sparsity)));
       own.set("param_filter", Config::list({taken->name()}));
+      if (redistributes(entry)) {  // between the weights of an entry, of which there is one
+        own.set("redistribute", false);
+        redistributed = true;
+      }
       entries.push_back(own);
       if (sparsity < *given - 0.001) {
-        changed.push_back(fmt::format("{} {:.3f} (was {:.3f})", taken->name(), sparsity, *given));
+        changed.push_back(fmt::format("{} {:.3f} (was {:.3f})", taken->name(), sparsity,
+                                      1.0 - taken->pattern()->density()));
       }
     }
     if (takes_others && is_list) entries.push_back(entry.clone());
@@ -308,6 +323,9 @@ void ShrunkModel::keep_nonzeros() {
       "the section `sparsity` keeps the nonzeros that are left, of which the former values would "
       "remove more: {} (give a section to change that)",
       join(changed, ", ")));
+  if (!redistributed) return;
+  messages_.push_back(
+      "snfs no longer moves nonzeros between weights, because each now has its own sparsity");
 }
 
 std::string ShrunkModel::take_states(Experiment& smaller, const StateDict& saved) const {

@@ -26,7 +26,7 @@ struct Constant {
     const ModelUnits units(*model, example);
     const KeptUnits kept = living_units(units);
     EXPECT_EQ(std::count(kept.begin(), kept.end(), 0), 1);
-    without = fold_constants(*model, units, kept, [&](Module& m) { run_model(m, batch); });
+    without = fold_constants(*model, example, units, kept, [&](Module& m) { run_model(m, batch); });
     const Config section = Config::map({{"layers", smaller_layers(layers, *model, units, kept)}});
     auto smaller = build_model(model_layers(section), example);
     smaller->load_state_dict(cut_model_state(*model, units, kept));
@@ -61,10 +61,31 @@ TEST(FoldConstants, MovesThemIntoTheMeanOfABatchNormalization) {
 }
 
 TEST(FoldConstants, SayWhereThereIsNoPlaceForThem) {
+  for (const char* after :
+       {"{type: linear, name: b, out_features: 3, bias: false}",
+        // The normalization is given something else than the sums of b.
+        "{type: linear, name: b, out_features: 3, bias: false}, relu, {type: batch_norm}",
+        "{type: linear, name: b, out_features: 3, bias: false}, {type: residual, layers: [\n"
+        "  {type: batch_norm}, relu, {type: linear, name: c, out_features: 3}]}",
+        // Another layer's inputs have other means.
+        "{type: parallel, layers: [{type: linear, name: b, out_features: 3},\n"
+        "  {type: sequential, layers: [relu, {type: linear, name: c, tied_to: b}]}]}"}) {
+    Constant constant(
+        "[{type: linear, name: a, out_features: 4}, sigmoid,\n" + std::string(after) + "]", {5});
+    constant.expect_same_outputs({5});
+    EXPECT_EQ(constant.without, std::vector<std::string>{"b.weight"}) << after;
+  }
+}
+
+TEST(FoldConstants, ASparseBiasHasNoPlaceForThem) {
   Constant constant(
       "[{type: linear, name: a, out_features: 4}, sigmoid,\n"
-      " {type: linear, name: b, out_features: 3, bias: false}]",
+      " {type: linear, name: b, out_features: 3}]",
       {5});
+  const ParameterPtr bias = constant.model->parameter("b.bias");
+  BitMask mask = BitMask::ones(3);
+  mask.reset(1);
+  bias->set_pattern(Pattern::make(masked_layout(), bias->shape(), mask));
   constant.expect_same_outputs({5});
   EXPECT_EQ(constant.without, std::vector<std::string>{"b.weight"});
 }

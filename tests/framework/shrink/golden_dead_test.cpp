@@ -92,7 +92,7 @@ TEST_P(DeadGolden, UnitsConstantsAndStatesAreThoseOfTheFormulas) {
   EXPECT_EQ(living, expected);
 
   const std::vector<std::string> without =
-      fold_constants(*model_, *units_, kept, [&](Module& model) {
+      fold_constants(*model_, example_, *units_, kept, [&](Module& model) {
         model(Variable(inputs(0, 3)));
         model(Variable(inputs(3, 2)));
       });
