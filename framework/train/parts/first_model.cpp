@@ -100,16 +100,30 @@ std::optional<Config> config_of_run(const std::string& file) {
   }
 }
 
+// Positions of the run whose weights are loaded; 0: a file of another tool, which has its own.
+int64_t positions_of_source(const Config& source) {
+  const std::string file = path_of(source);
+  const std::optional<Config> run = is_foreign(file) ? std::nullopt : config_of_run(file);
+  const Config model = run ? run->peek("model") : Config();
+  if (!model.is_map()) return 0;
+  for (const char* key : {"n_positions", "max_position_embeddings"}) {
+    const Config positions = model.peek(key);
+    if (positions.is_number()) return positions.as<int64_t>();
+  }
+  return 0;
+}
+
 }  // namespace
 
 ModelContext model_context(const ExperimentBuild& b) {
   const Experiment& e = b.e;
   const Config section = e.config.at("model");
   const Dataset& data = *e.data.train;
-  const bool has_own_positions = section.is_map() && !section.peek("init_from").is_null();
-  const int64_t positions = b.is_fresh() && !has_own_positions && data.vocabulary_size() > 0
-                                ? data.example_shape()[0]
-                                : 0;
+  const Config source = section.is_map() ? section.peek("init_from") : Config();
+  const bool has_positions = b.is_fresh() && data.vocabulary_size() > 0;
+  const int64_t positions = !has_positions     ? 0
+                            : source.is_null() ? data.example_shape()[0]
+                                               : positions_of_source(source);
   const bool may_order = b.is_fresh() && e.config.peek("data.type").text() == "labelled_text";
   return {.vocabulary_size = data.vocabulary_size(),
           .positions = positions,

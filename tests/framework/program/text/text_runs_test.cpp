@@ -103,6 +103,19 @@ TEST_F(TextRuns, MaySparsifyActivations) {
   EXPECT_EQ(ended.code, 0) << ended.err;
 }
 
+// A length that neither file states: both have that of the data.
+TEST_F(TextRuns, BeginAtARunOfTheSameLength) {
+  std::string yaml = kLanguageModel;
+  yaml.erase(yaml.find("sparsity:"), yaml.find("train:") - yaml.find("sparsity:"));
+  yaml.erase(yaml.find(", n_positions: 16"), std::string(", n_positions: 16").size());
+  use(yaml, "play.txt");
+  ASSERT_EQ(train({"--set", "train.steps=2"}).code, 0);
+  const Ended next = train({"--init-from", run_dir(), "--set", "train.steps=2"}, "next");
+  ASSERT_EQ(next.code, 0) << next.err;
+  EXPECT_EQ(load_yaml(run_dir("next/config.yaml")).at("model").required<int64_t>("n_positions"),
+            16);
+}
+
 TEST_F(TextRuns, ResumeBitForBit) {
   ASSERT_EQ(train({}, "whole").code, 0);
   ASSERT_EQ(train({"--set", "train.steps=13"}, "part").code, 0);
