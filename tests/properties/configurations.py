@@ -12,11 +12,18 @@ COLOUR_KINDS = ("convolution", "resnet", "vit")
 
 def mlp(random, outputs):
     middle = {"type": "dropout", "p": 0.2} if random.random() < 0.5 else "relu"
-    return ["flatten", {"type": "linear", "name": "fc1", "out_features": 24}, middle,
-            {"type": random.choice(["batch_norm", "layer_norm"]), "name": "norm"},
-            {"type": "linear", "name": "fc2", "out_features": 16},
-            random.choice(["relu", "gelu", "silu", "squared_relu"]),
-            {"type": "linear", "name": "out", "out_features": outputs}]
+    layers = ["flatten", {"type": "linear", "name": "fc1", "out_features": 24}, middle,
+              {"type": random.choice(["batch_norm", "layer_norm"]), "name": "norm"},
+              {"type": "linear", "name": "fc2", "out_features": 16,
+               "bias": random.choice([True, False])},
+              random.choice(["relu", "gelu", "silu", "squared_relu"])]
+    if random.random() < 0.3:
+        layers.append({"type": "batch_norm", "name": "late"})
+    if random.random() < 0.3:  # one weight, two layers
+        layers += [{"type": "linear", "name": "fc3", "out_features": 16},
+                   {"type": "batch_norm", "name": "between"}, "relu",
+                   {"type": "linear", "name": "fc4", "tied_to": "fc3"}, "relu"]
+    return layers + [{"type": "linear", "name": "out", "out_features": outputs}]
 
 
 def convolutions(random):

@@ -11,6 +11,7 @@ from configurations import STEPS
 FAULT_POINTS = ("step.after_backward", "step.before_update", "step.between",
                 "checkpoint.half_written", "checkpoint.before_rename", "checkpoint.after_rename",
                 "checkpoint.after_prune", "run.before_summary")
+MLP_KINDS = ("glyphs", "idx", "images", "csv", "hdf5", "regression")  # no borders of convolutions
 FORMATS = {"safetensors": ".safetensors", "npz": ".npz", "csr-npz": ".npz"}
 
 
@@ -154,6 +155,20 @@ def round_trip(case):
     case.expect("ONNX or a refusal", lacuna.refusal_fault(code, errors))
 
 
+def shrinking(case):
+    """A model without its dead units computes the same, or shrink says what is lost."""
+    if case.kind not in MLP_KINDS or isinstance(case.evaluated, str):
+        return
+    code, output, errors = case.program("shrink", case.run, "--last", "--method", "dead",
+                                        "--run-dir", f"{case.folder}/smaller")
+    if code != 0:
+        case.expect("shrink or a refusal", lacuna.refusal_fault(code, errors))
+    elif "are lost after" not in output:
+        again = lacuna.evaluate(case.program, f"{case.folder}/smaller")
+        case.expect("without dead units = with them",
+                    lacuna.evaluation_fault(case.evaluated, again, 3e-4))
+
+
 def prediction(case):
     """predict reads what training read, and ends well."""
     inputs = {"csv": f"{case.data}/table.csv", "images": f"{case.data}/images/test/dog",
@@ -186,7 +201,8 @@ def columns(case):
         case.expect("columns permuted", case.difference("permuted", (code, errors), False))
 
 
-ALL = (threads, resumption, rerun, evaluation, round_trip, prediction, columns, accumulation)
+ALL = (threads, resumption, rerun, evaluation, round_trip, shrinking, prediction, columns,
+       accumulation)
 
 
 def check_case(case, without=()):
