@@ -20,7 +20,11 @@ SparsityAlgorithm::SparsityAlgorithm(SparsityOptions options, PatternLifetime li
 
 SparsityAlgorithm::~SparsityAlgorithm() {
   release_weights(false);
-  for (SparsityAlgorithm* part : parts_) part->outer_ = nullptr;  // it may live on
+  for (SparsityAlgorithm* part : parts_) {  // it may live on
+    if (part->outer_ == this) part->outer_ = nullptr;
+  }
+  // The whole may live on: its constructor throws, and has destroyed its members before its base.
+  if (outer_ != nullptr) std::erase(outer_->parts_, this);
 }
 
 bool SparsityAlgorithm::is_at_work() const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/dense.h"
 #include "lacuna/sparsity/group.h"
 #include "lacuna/sparsity/phases.h"
@@ -47,6 +48,26 @@ TEST(StandInTest, APartThatOutlivesItsGroupIsApart) {
   TestModel next;
   next.apply(part);  // as one that was never in a group
   EXPECT_EQ(next.weight("fc2.weight").pattern()->nnz(), 16);
+}
+
+// As where the constructor of a whole throws after it has made its parts.
+TEST(StandInTest, APartThatIsDestroyedLeavesItsWhole) {
+  auto part = std::make_unique<Static>(SparsityOptions{.sparsity = 0.75});
+  StandIn whole(*part);
+  ASSERT_EQ(whole.parts().size(), 1u);
+  part.reset();
+  EXPECT_TRUE(whole.parts().empty());
+}
+
+TEST(StandInTest, AGroupThatCannotBeTakenOverLosesNoMoreThanTheAlgorithm) {
+  TestModel t;
+  Group applied, other;
+  applied.add("fc1.weight", std::make_unique<Static>(SparsityOptions{.sparsity = 0.75}));
+  t.apply(applied);
+  other.add("fc2.weight", std::make_unique<Static>(SparsityOptions{.sparsity = 0.75}));
+  EXPECT_THROW(applied.extend(std::move(other)), StateError);
+  EXPECT_TRUE(other.parts().empty());
+  EXPECT_EQ(applied.parts().size(), 1u);
 }
 
 TEST(StandInTest, APhaseEndsWhatItStandsFor) {
