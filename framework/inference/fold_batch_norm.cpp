@@ -55,8 +55,9 @@ void map_bias(Parameter& bias, const BatchNorm::Affine& affine) {
 class Folder {
  public:
   using Apply = std::function<void(AffineLayer&, BatchNorm&, const BatchNorm::Affine&)>;
-  Folder(const Module& model, Apply apply)
-      : shared_(shared_parameters(model)), apply_(std::move(apply)) {}
+  /// `through_sums`: also layers whose outputs come to a norm by dropout or the sum of a residual.
+  Folder(const Module& model, Apply apply, bool through_sums = false)
+      : shared_(shared_parameters(model)), apply_(std::move(apply)), through_sums_(through_sums) {}
 
   // The module, and all below whose inputs are known.
   void visit(Module& module, const Shape& input) {
@@ -84,9 +85,27 @@ class Folder {
     list_steps(chain, input, steps);
     for (size_t i = 0; i < steps.size(); ++i) {
       auto* norm = i == 0 ? nullptr : dynamic_cast<BatchNorm*>(steps[i].module);
-      if (norm != nullptr) fold(steps[i - 1], *norm);
+      if (norm != nullptr) fold_all(steps, i - 1, *norm);
     }
     for (const Step& step : steps) visit(*step.module, step.input);
+  }
+
+  // What gives the output of this step.
+  void fold_all(const std::vector<Step>& steps, size_t last, BatchNorm& norm) {
+    const Step& step = steps[last];
+    if (!through_sums_ || step.module->has_output_transforms()) return fold(step, norm);
+    const auto* residual = dynamic_cast<const Residual*>(step.module);
+    if (residual != nullptr) {
+      for (const Chain* branch : {&residual->layers(), &residual->shortcut()}) {
+        std::vector<Step> inner;
+        list_steps(*branch, step.input, inner);
+        if (!inner.empty()) fold_all(inner, inner.size() - 1, norm);
+      }
+    } else if (step.module->type() != "dropout") {
+      fold(step, norm);
+    } else if (last > 0 && !step.module->has_input_transforms()) {
+      fold_all(steps, last - 1, norm);
+    }
   }
 
   // What runs one after the other. Chains within are written out, but for those whose input or
@@ -118,6 +137,7 @@ class Folder {
 
   std::set<const Parameter*> shared_;
   Apply apply_;
+  bool through_sums_;
 };
 
 }  // namespace
@@ -133,12 +153,16 @@ int64_t fold_batch_norm(Module& model, const Shape& example) {
   return folded;
 }
 
-std::map<const Parameter*, const BatchNorm*> foldable_batch_norms(Module& model,
-                                                                  const Shape& example) {
+std::map<const Parameter*, const BatchNorm*> batch_norms_after(Module& model,
+                                                               const Shape& example) {
   std::map<const Parameter*, const BatchNorm*> norms;
-  Folder(model, [&](AffineLayer& layer, BatchNorm& norm, const BatchNorm::Affine&) {
-    norms[layer.weight().get()] = &norm;
-  }).visit(model, example);
+  Folder(
+      model,
+      [&](AffineLayer& layer, BatchNorm& norm, const BatchNorm::Affine&) {
+        norms[layer.weight().get()] = &norm;
+      },
+      true)
+      .visit(model, example);
   return norms;
 }
 

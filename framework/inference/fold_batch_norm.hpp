@@ -27,10 +27,10 @@ class BatchNorm;
 /// over these weights.
 int64_t fold_batch_norm(Module& model, const Shape& example);
 
-/// The batch_norms that fold_batch_norm would fold, by the weights of the layers before them. The
-/// model stays as it is. *Errors:* as there.
-std::map<const Parameter*, const BatchNorm*> foldable_batch_norms(Module& model,
-                                                                  const Shape& example);
+/// The batch_norms to whose inputs the outputs of a layer are added and nothing else reads them, by
+/// the weights of these layers: those that fold_batch_norm would fold, and those behind dropout or
+/// the sum of a residual. The model stays as it is. *Errors:* as there.
+std::map<const Parameter*, const BatchNorm*> batch_norms_after(Module& model, const Shape& example);
 
 /// γ / √(σ² + ε) for each row of the weights that fold_batch_norm would change, by their names. The
 /// model stays as it is. *Errors:* as there.

@@ -96,7 +96,7 @@ std::vector<std::string> fold_constants(Module& model, const Shape& example,
     run(model);
   }
   const std::set<const Parameter*> shared = shared_parameters(model);
-  const auto norms = foldable_batch_norms(model, example);
+  const auto norms = batch_norms_after(model, example);
   std::vector<std::string> without;
   for (const UnitGraph::Slice& slice : units.slices) {  // in the model's order
     const auto found = means.find(slice.parameter.get());
@@ -105,21 +105,20 @@ std::vector<std::string> fold_constants(Module& model, const Shape& example,
     if (std::ranges::all_of(constants, [](double c) { return c == 0.0; })) continue;
     const auto norm = norms.find(slice.parameter.get());
     const ParameterPtr bias = bias_of(model, *slice.parameter);
+    const bool is_whole = bias != nullptr && bias->pattern()->nnz() == bias->numel();
     if (shared.contains(slice.parameter.get()) || shared.contains(bias.get())) {
       without.push_back(slice.parameter->name());  // other layers get other constants
-    } else if (bias != nullptr) {
-      Tensor values = bias->to_dense();
-      subtract(values, constants, -1.0);
-      bias->assign(values);  // of a sparse bias, what it keeps
-      const bool is_whole = bias->pattern()->nnz() == bias->numel();
-      if (!is_whole) without.push_back(slice.parameter->name());
-    } else if (norm != norms.end()) {
+    } else if (!is_whole && norm != norms.end()) {
       Tensor& mean = running_mean_of(model, *norm->second);
       Tensor values = mean.clone();
       subtract(values, constants, 1.0);
       mean = values;
     } else {
-      without.push_back(slice.parameter->name());
+      if (!is_whole) without.push_back(slice.parameter->name());
+      if (bias == nullptr) continue;
+      Tensor values = bias->to_dense();
+      subtract(values, constants, -1.0);
+      bias->assign(values);  // of a sparse bias, what it keeps
     }
   }
   return without;

@@ -12,12 +12,13 @@
 namespace lacuna {
 
 /// Adds what units that go give to the layers that take them, their mean over the calibration
-/// examples, to these layers' biases; where a layer has none, to the running mean of the batch_norm
-/// that is given its outputs and nothing else (inference/fold_batch_norm.hpp). For units that are
-/// constant nothing changes when they are removed, but at the borders of padded convolutions.
+/// examples, to these layers' biases; where a layer has none, or a sparse one, to the running mean
+/// of the batch_norm that alone reads its outputs (inference/fold_batch_norm.hpp). For units that
+/// are constant nothing changes when they are removed, but at the borders of padded convolutions.
 /// *Shapes:* `example` is what the model is given, without the batch. *Returns* the names of
 /// weights for which there is no such place, among them weights that several layers share, and
-/// those with a sparse bias (which takes what its mask allows). *Cost:* one pass over the examples.
+/// those with a sparse bias alone (which takes what its mask allows). *Cost:* one pass over the
+/// examples.
 std::vector<std::string> fold_constants(Module& model, const Shape& example,
                                         const ModelUnits& units, const KeptUnits& kept,
                                         const CalibrationRun& run);

@@ -147,9 +147,8 @@ void ShrunkModel::fit(const ShrinkOptions& options) {
       *from_.model, from_.data.train->example_shape(), units_, kept_, calibration(options));
   if (without.empty()) return;
   messages_.push_back(fmt::format(
-      "constant outputs of removed units are lost after {}, because no bias (which must "
-      "not be sparse) and no batch_norm comes right after these weights, or other layers "
-      "share them",
+      "constant outputs of removed units are lost after {}, because no dense bias and no "
+      "batch_norm takes what these weights give, or other layers share them",
       join(without, ", ")));
 }
 
@@ -307,12 +306,11 @@ void ShrunkModel::keep_nonzeros() {
       own.set("param_filter", Config::list({taken->name()}));
       if (redistributes(entry)) {  // between the weights of an entry, of which there is one
         own.set("redistribute", false);
-        redistributed = true;
+        redistributed |= filter.select(from_.model->parameters()).size() > 1;
       }
       entries.push_back(own);
       if (sparsity < *given - 0.001) {
-        changed.push_back(fmt::format("{} {:.3f} (was {:.3f})", taken->name(), sparsity,
-                                      1.0 - taken->pattern()->density()));
+        changed.push_back(fmt::format("{} {:.3f} (was {:.3f})", taken->name(), sparsity, *given));
       }
     }
     if (takes_others && is_list) entries.push_back(entry.clone());
@@ -320,7 +318,7 @@ void ShrunkModel::keep_nonzeros() {
   if (changed.empty()) return;
   config_.set("sparsity", entries);
   messages_.push_back(fmt::format(
-      "the section `sparsity` keeps the nonzeros that are left, of which the former values would "
+      "the section `sparsity` keeps the nonzeros that are left, of which its former values would "
       "remove more: {} (give a section to change that)",
       join(changed, ", ")));
   if (!redistributed) return;

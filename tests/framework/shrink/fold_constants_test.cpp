@@ -60,6 +60,31 @@ TEST(FoldConstants, MovesThemIntoTheMeanOfABatchNormalization) {
   EXPECT_TRUE(constant.without.empty());
 }
 
+TEST(FoldConstants, FindTheNormalizationBehindDropoutAndSums) {
+  for (const char* layers :
+       {"[{type: linear, name: a, out_features: 4}, sigmoid,\n"
+        " {type: linear, name: b, out_features: 3, bias: false}, dropout, {type: batch_norm}]",
+        "[{type: residual, layers: [{type: linear, name: a, out_features: 4}, sigmoid,\n"
+        "  {type: linear, name: b, out_features: 5, bias: false}]}, {type: batch_norm}]"}) {
+    Constant constant(layers, {5});
+    constant.expect_same_outputs({5});
+    EXPECT_TRUE(constant.without.empty()) << layers;
+  }
+}
+
+TEST(FoldConstants, ASparseBiasLeavesThemToTheNormalization) {
+  Constant constant(
+      "[{type: linear, name: a, out_features: 4}, sigmoid,\n"
+      " {type: linear, name: b, out_features: 3}, {type: batch_norm}]",
+      {5});
+  const ParameterPtr bias = constant.model->parameter("b.bias");
+  BitMask mask = BitMask::ones(3);
+  mask.reset(1);
+  bias->set_pattern(Pattern::make(masked_layout(), bias->shape(), mask));
+  constant.expect_same_outputs({5});
+  EXPECT_TRUE(constant.without.empty());
+}
+
 TEST(FoldConstants, SayWhereThereIsNoPlaceForThem) {
   for (const char* after :
        {"{type: linear, name: b, out_features: 3, bias: false}",
