@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -100,13 +102,20 @@ std::optional<Config> config_of_run(const std::string& file) {
   }
 }
 
-// Positions of the run whose weights are loaded; 0: a file of another tool, which has its own.
-int64_t positions_of_source(const Config& source) {
-  const std::string file = path_of(source);
+constexpr std::array kPositions{"n_positions", "max_position_embeddings"};
+
+// Positions of the run whose weights are loaded into this model, if the run states them and the
+// model does not; otherwise 0. A file of another tool has its own.
+int64_t positions_of_source(const Config& section) {
+  const auto states = [](const Config& model) {
+    return std::ranges::any_of(kPositions, [&](const char* key) { return model.has(key); });
+  };
+  if (!section.has("type") || states(section)) return 0;
+  const std::string file = path_of(section.peek("init_from"));
   const std::optional<Config> run = is_foreign(file) ? std::nullopt : config_of_run(file);
   const Config model = run ? run->peek("model") : Config();
   if (!model.is_map()) return 0;
-  for (const char* key : {"n_positions", "max_position_embeddings"}) {
+  for (const char* key : kPositions) {
     const Config positions = model.peek(key);
     if (positions.is_number()) return positions.as<int64_t>();
   }
@@ -123,7 +132,7 @@ ModelContext model_context(const ExperimentBuild& b) {
   const bool has_positions = b.is_fresh() && data.vocabulary_size() > 0;
   const int64_t positions = !has_positions     ? 0
                             : source.is_null() ? data.example_shape()[0]
-                                               : positions_of_source(source);
+                                               : positions_of_source(section);
   const bool may_order = b.is_fresh() && e.config.peek("data.type").text() == "labelled_text";
   return {.vocabulary_size = data.vocabulary_size(),
           .positions = positions,
