@@ -105,7 +105,8 @@ void complete_optimizer(const Config& optimizer, const RunLength& length) {
   const Config warmup = optimizer.peek("warmup");
   const int64_t start = warmup.is_number() ? warmup.as<int64_t>() : 0;
   complete_schedule(optimizer.peek("lr"), start, length.steps);
-  for (const auto& [index, group] : optimizer.peek("groups").children()) {
+  const Config groups = optimizer.peek("groups");
+  for (const auto& [index, group] : groups.children()) {
     if (group.is_map()) complete_schedule(group.peek("lr"), start, length.steps);
   }
 }
