@@ -20,6 +20,12 @@ struct Constant {
     build_model(layers, example);  // fills in what layers leave out
     batch = onnx_tests::make_batch(6, example, 0);
   }
+  void mask_a_bias_of_b() {
+    const ParameterPtr bias = model->parameter("b.bias");
+    BitMask mask = BitMask::ones(bias->numel());
+    mask.reset(1);
+    bias->set_pattern(Pattern::make(masked_layout(), bias->shape(), mask));
+  }
   // What it gives before, and the smaller one afterwards.
   void expect_same_outputs(const Shape& example) {
     const Tensor before = onnx_tests::outputs_of(*model, batch);
@@ -77,10 +83,7 @@ TEST(FoldConstants, ASparseBiasLeavesThemToTheNormalization) {
       "[{type: linear, name: a, out_features: 4}, sigmoid,\n"
       " {type: linear, name: b, out_features: 3}, {type: batch_norm}]",
       {5});
-  const ParameterPtr bias = constant.model->parameter("b.bias");
-  BitMask mask = BitMask::ones(3);
-  mask.reset(1);
-  bias->set_pattern(Pattern::make(masked_layout(), bias->shape(), mask));
+  constant.mask_a_bias_of_b();
   constant.expect_same_outputs({5});
   EXPECT_TRUE(constant.without.empty());
 }
@@ -107,10 +110,7 @@ TEST(FoldConstants, ASparseBiasHasNoPlaceForThem) {
       "[{type: linear, name: a, out_features: 4}, sigmoid,\n"
       " {type: linear, name: b, out_features: 3}]",
       {5});
-  const ParameterPtr bias = constant.model->parameter("b.bias");
-  BitMask mask = BitMask::ones(3);
-  mask.reset(1);
-  bias->set_pattern(Pattern::make(masked_layout(), bias->shape(), mask));
+  constant.mask_a_bias_of_b();
   constant.expect_same_outputs({5});
   EXPECT_EQ(constant.without, std::vector<std::string>{"b.weight"});
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/quantized_runs.h"
+#include "framework/program/quantize/quantized_runs.h"
 
 namespace lacuna::learned_scales_runs_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/program/quantized_runs.h"
+#include "framework/program/quantize/quantized_runs.h"
 
 namespace lacuna::quantize_methods_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "framework/program/quantized_runs.h"
+#include "framework/program/quantize/quantized_runs.h"
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/interop/load_run.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/quantized_runs.h"
+#include "framework/program/quantize/quantized_runs.h"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 
 namespace lacuna::quantized_convolutions_test {
