@@ -13,7 +13,6 @@ namespace lacuna {
 class Group final : public SparsityAlgorithm {
  public:
   Group() : SparsityAlgorithm({}) {}
-  ~Group() override { drop_parts(); }  // they are released before the base
 
   /// *Errors:* StateError if the algorithm is a Group (use `extend`), or if the group has already
   /// been applied.

@@ -25,7 +25,6 @@ class Phases final : public SparsityAlgorithm {
   /// *Errors:* ConfigError unless there are phases, `until` increases and only the last phase has
   /// none; StateError if a phase is itself a plan of phases.
   explicit Phases(std::vector<Phase> phases);
-  ~Phases() override { drop_parts(); }  // they are released before the base
 
   std::string_view type() const override { return "phases"; }
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
