@@ -170,7 +170,7 @@ Config Config::peek(std::string_view dotted_path) const {
   return {};
 }
 
-const std::vector<Config::Entry>& Config::children() const { return node_->children; }
+const std::vector<Config::Entry>& Config::children() const& { return node_->children; }
 
 std::vector<Config> Config::items() const {
   if (!is_list()) fail("a list");

@@ -103,7 +103,8 @@ class Config {
   Config peek(std::string_view dotted_path) const;
   /// The children of a list (under the keys "0", "1", …) or map, in order; none of other nodes.
   /// Marks nothing as read. *Lifetime:* until this node changes.
-  const std::vector<Entry>& children() const;
+  const std::vector<Entry>& children() const&;
+  const std::vector<Entry>& children() const&& = delete;
 
   /// Children of a list; entries of a map, in order (marked as read). *Errors:* ConfigError when it
   /// is neither.

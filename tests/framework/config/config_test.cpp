@@ -131,7 +131,8 @@ TEST(Config, PeekMarksNothingAsRead) {
     EXPECT_TRUE(root.peek(absent).is_null()) << absent;
   }
   EXPECT_EQ(root.children().size(), 2u);
-  EXPECT_EQ(root.peek("layers").children()[0].first, "0");
+  const Config layers = root.peek("layers");
+  EXPECT_EQ(layers.children()[0].first, "0");
   expect_throws<ConfigError>([&] { root.require_all_read(); }, "data: unknown key 'data'");
 }
 
