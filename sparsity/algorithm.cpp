@@ -20,9 +20,7 @@ SparsityAlgorithm::SparsityAlgorithm(SparsityOptions options, PatternLifetime li
 
 SparsityAlgorithm::~SparsityAlgorithm() {
   release_weights(false);
-  for (SparsityAlgorithm* part : parts_) {  // it may live on
-    if (part->outer_ == this) part->outer_ = nullptr;
-  }
+  for (SparsityAlgorithm* part : parts_) part->outer_ = nullptr;  // it may live on
   // The whole may live on: its constructor throws, and has destroyed its members before its base.
   if (outer_ != nullptr) std::erase(outer_->parts_, this);
 }
@@ -304,6 +302,7 @@ void SparsityAlgorithm::forget_updates() {
 }
 
 void SparsityAlgorithm::add_part(SparsityAlgorithm& part) {
+  if (part.outer_ != nullptr) std::erase(part.outer_->parts_, &part);
   part.outer_ = this;
   part.share_limits(*this);
   parts_.push_back(&part);

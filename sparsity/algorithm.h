@@ -214,14 +214,13 @@ class SparsityAlgorithm {
   /// Gives the weights their first masks.
   void start_masks(MaskSource source);
 
-  /// Makes another algorithm a part of this one: it shares this one's limits of layouts, its
-  /// switch `autoupdate`, hooks and records. *Ownership:* the part lives as long as this one.
+  /// Makes another algorithm a part of this one, and no longer of the one before: it shares this
+  /// one's limits of layouts, its switch `autoupdate`, hooks and records. *Ownership:* the caller
+  /// keeps the part.
   void add_part(SparsityAlgorithm& part);
   /// What `release` does, for a part, also during an update of the whole. `loaded`: the values come
   /// from a checkpoint and stay, too.
   static void release_part(SparsityAlgorithm& part, bool loaded) { part.release_weights(loaded); }
-  /// Removes all parts: another algorithm has taken them over.
-  void drop_parts() { parts_.clear(); }
   /// States which parameters belong to the parts.
   void set_parameters(std::vector<ParameterPtr> parameters) { parameters_ = std::move(parameters); }
 

@@ -28,7 +28,6 @@ void Group::extend(Group&& other) {
   }
   other.filters_.clear();
   other.algorithms_.clear();
-  other.drop_parts();
 }
 
 void Group::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) {

@@ -59,6 +59,20 @@ TEST(StandInTest, APartThatIsDestroyedLeavesItsWhole) {
   EXPECT_TRUE(whole.parts().empty());
 }
 
+TEST(StandInTest, APartThatMovesBelongsToItsNewWholeAlone) {
+  auto part = std::make_unique<Static>(SparsityOptions{.sparsity = 0.75});
+  SparsityAlgorithm& moved = *part;
+  Group whole;
+  {
+    Group other;
+    other.add("fc1.weight", std::move(part));
+    whole.extend(std::move(other));
+    EXPECT_TRUE(other.parts().empty());
+  }
+  EXPECT_EQ(moved.outer(), &whole);
+  EXPECT_EQ(whole.parts().size(), 1u);
+}
+
 TEST(StandInTest, AGroupThatCannotBeTakenOverLosesNoMoreThanTheAlgorithm) {
   TestModel t;
   Group applied, other;
