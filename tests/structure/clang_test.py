@@ -3,8 +3,11 @@
 
 usage: clang_test.py BUILD_FOLDER CLANG
 
-Only the syntax is checked, and of kernels one instruction set. The commands are those of compile_commands.json, without what only g++ knows.
+Only the syntax is checked, and of kernels one instruction set. The commands are those of compile_commands.json, without
+what only g++ knows. Kernels of a folder are checked as one source, but for int8's, whose sources stand for instruction
+sets.
 """
+import collections
 import concurrent.futures
 import json
 import pathlib
@@ -21,18 +24,34 @@ def is_of_library(entry):
 
 
 def command(entry, clang):
+    """The words of a command that reads a source from its standard input."""
     words = shlex.split(re.sub(r"-include \S+cmake_pch\.hxx|-o \S+", "", entry["command"]))[1:]
-    # In a source of several rooms, a name in a function may be one of another room's.
-    more = ["-Wno-shadow"] if "Unity" in entry["file"] else []
-    if "/kernels/" in entry["file"]:
+    # In a source of several rooms or kernels, a name in a function may be one of another's.
+    more = ["-Wno-shadow"] if "Unity" in entry["file"] or is_kernel(entry) else []
+    if is_kernel(entry):
         more += ["-DHWY_COMPILE_ONLY_STATIC"]  # one instruction set: all take three times as long
-    return [clang, *(word for word in words if not word.startswith(UNKNOWN)), *more, "-fsyntax-only"]
+    words = [word for word in words if not word.startswith(UNKNOWN) and word not in ("-c", entry["file"])]
+    return (clang, *words, *more, "-fsyntax-only", "-x", "c++", "-")
 
 
-def check(entry, clang):
-    done = subprocess.run(command(entry, clang), cwd=entry["directory"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          encoding="utf-8", errors="replace")
-    return "" if done.returncode == 0 else f"{entry['file']}:\n{done.stdout[:4000]}"
+def is_kernel(entry):
+    return "/kernels/" in entry["file"]
+
+
+def sources_by_command(entries, clang):
+    found = collections.defaultdict(list)
+    for entry in entries:
+        file = pathlib.Path(entry["file"])
+        together = file.parent if is_kernel(entry) and file.parent.name != "int8" else file
+        found[(together, entry["directory"], command(entry, clang))].append(entry["file"])
+    return found
+
+
+def check(key, files):
+    _, directory, words = key
+    done = subprocess.run(words, input="".join(f'#include "{file}"\n' for file in files), cwd=directory,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
+    return "" if done.returncode == 0 else f"{files}:\n{done.stdout[:4000]}"
 
 
 def main():
@@ -41,7 +60,7 @@ def main():
     if len(entries) < 20:
         sys.exit(f"{folder}: only {len(entries)} sources of the library are compiled there")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        found = [text for text in pool.map(lambda entry: check(entry, clang), entries) if text]
+        found = [text for text in pool.map(check, *zip(*sources_by_command(entries, clang).items())) if text]
     sys.exit("\n".join(found) if found else 0)
 
 
