@@ -219,11 +219,12 @@ void require_learning_rates(const Config& optimizer, int64_t steps) {
     for (const Config& group : groups.items()) schedules.push_back(group.get("lr"));
   }
   constexpr int64_t kMost = 10000;
-  const int64_t stride = std::max<int64_t>(1, steps / kMost);
+  const int64_t stride = steps / kMost + 1, last = steps - 1;
   for (const Config& node : schedules) {
     if (node.is_null()) continue;
     const Schedule schedule = Schedule::from_config(node);
-    for (int64_t step = 0; step < steps && step < stride * kMost; step += stride) {
+    for (int64_t at = 0; at < steps + stride - 1; at += stride) {
+      const int64_t step = std::min(at, last);
       const double rate = double{schedule.at(step, step)};
       if (rate >= 0.0 && std::isfinite(rate)) continue;
       node.error(

@@ -77,6 +77,12 @@ TEST_F(ConfigPlaces, OfLearningRatesThatFallBelowZero) {
   refuses("optimizer.lr={type: linear, init: 0.1, slope: -0.05}", "optimizer.lr");
   refuses("optimizer.groups=[{params: '*.bias', lr: {type: power, init: -1.0, beta: 0.5}}]",
           "optimizer.groups.0.lr");
+  // Only at the end of a run of more steps than are looked at.
+  for (const char* steps : {"9999", "10001", "15000", "19999", "20003"}) {
+    const std::string slope = fmt::format("{:.17g}", -0.1 / (std::atoi(steps) - 1.5));
+    refuses("optimizer.lr={type: linear, init: 0.1, slope: " + slope + "}", "optimizer.lr",
+            std::string("train.steps=") + steps);
+  }
 }
 
 }  // namespace
