@@ -323,6 +323,8 @@ std::vector<std::string> Module::buffer_differences(const StateDict& state) {
     const StateDict extra = module->extra_state();
     for (const auto& [key, value] : extra.values()) {
       known.insert(module->path_ + "/" + key);
+      if (state.contains(module->path_ + "/" + key)) continue;
+      lines.push_back("'" + dotted(module->path_ + "/" + key) + "' is in the model only");
     }
   }
   for (const auto& [key, value] : state.values()) {

@@ -134,6 +134,20 @@ TEST(Buffers, ArraysThatModulesKeepOtherwiseAreNoBuffers) {
   EXPECT_EQ(static_cast<Keeper*>(loaded.modules()[1])->kept, 2.0f);
 }
 
+TEST(Buffers, WhatAModuleKeepsOtherwiseMustBeSavedToo) {
+  Model model;
+  model.root.add("keeper", std::make_unique<Keeper>());
+  model.root(Tensor::zeros({3, 2}));
+  StateDict state;
+  for (const auto& [key, value] : model.root.state_dict().values()) {
+    if (key != "keeper/kept") state.set(key, value);
+  }
+  model.root(Tensor::zeros({1, 2}));
+  expect_throws<CheckpointError>([&] { model.root.load_state_dict(state); },
+                                 "'keeper.kept' is in the model only");
+  EXPECT_THAT(seen(*model.a), ElementsAre(4, 4));
+}
+
 TEST(Buffers, PartsOfCompressedParametersAreNoBuffers) {
   Model model, loaded;
   model.root.parameter("b.scale")->set_pattern(
