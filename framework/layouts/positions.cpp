@@ -87,6 +87,10 @@ Positions Positions::of(const Shape& shape, std::span<const int64_t> flat) {
     if (flat[i] < 0 || flat[i] >= shape.numel()) {
       throw ShapeError(fmt::format("position {} is outside shape {}", flat[i], shape.to_string()));
     }
+    if (i > 0 && flat[i] <= flat[i - 1]) {
+      throw ShapeError(
+          fmt::format("position {} follows {}; positions must ascend", flat[i], flat[i - 1]));
+    }
     ++row_begin[static_cast<size_t>(flat[i] / columns) + 1];
     column[i] = static_cast<uint32_t>(flat[i] % columns);
   }

@@ -25,7 +25,8 @@ class Positions {
   Positions(const Shape& shape, std::vector<int64_t> row_begin, std::span<const uint32_t> columns);
   /// *Errors:* ShapeError if the mask has another size than the shape.
   static Positions of(const Shape& shape, const BitMask& mask);
-  /// From flat indices, ascending. *Errors:* as above.
+  /// From flat indices. *Errors:* ShapeError if an index is outside the shape, or they do not
+  /// ascend.
   static Positions of(const Shape& shape, std::span<const int64_t> flat);
   static Positions all(const Shape& shape);
 

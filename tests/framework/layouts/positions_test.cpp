@@ -27,6 +27,13 @@ TEST(PositionsTest, WithAddsPositionsInAnyOrder) {
                             "position 12 is outside 3 rows of 4");
 }
 
+TEST(PositionsTest, FlatIndicesMustAscend) {
+  expect_throws<ShapeError>([] { of(Shape{2, 4}, {5, 0}); },
+                            "position 0 follows 5; positions must ascend");
+  expect_throws<ShapeError>([] { of(Shape{2, 4}, {1, 1}); }, "position 1 follows 1");
+  expect_throws<ShapeError>([] { of(Shape{2, 4}, {1, 8}); }, "position 8 is outside shape [2, 4]");
+}
+
 TEST(PositionsTest, ContainsAndCommon) {
   const Positions a = of(Shape{3, 4}, {1, 6, 7, 11}), b = of(Shape{3, 4}, {0, 1, 7, 10});
   EXPECT_TRUE(a.contains(6));
