@@ -47,8 +47,8 @@ std::vector<std::string> folders_in(const std::string& folder) {
 
 // A configuration alone may be anybody's: that of a run has its records next to it.
 bool has_records(const std::string& folder) {
-  constexpr std::array kFiles{"metrics.jsonl", "summary.json", "prune.json", "quantize.json",
-                              "log.txt"};
+  constexpr std::array kFiles{"metrics.jsonl", "summary.json",  "prune.json",
+                              "shrink.json",   "quantize.json", "log.txt"};
   return is_folder(folder + "/checkpoints") || std::ranges::any_of(kFiles, [&](const char* name) {
            return is_file(folder + ("/" + std::string(name)));
          });

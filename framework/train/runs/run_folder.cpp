@@ -190,9 +190,10 @@ void RunFolder::prune_checkpoints(int64_t keep_last) const {
 }
 
 void require_no_file_of_a_run(const std::string& option, const std::string& path) {
-  constexpr std::array kFiles{
-      "config.yaml", "log.txt",        "metrics.jsonl", "summary.json", "changes.jsonl",
-      "prune.json",  "confusion.json", "started.jsonl", "profile.json", "profile_trace.json"};
+  constexpr std::array kFiles{"config.yaml",   "log.txt",       "metrics.jsonl",
+                              "summary.json",  "changes.jsonl", "prune.json",
+                              "shrink.json",   "quantize.json", "confusion.json",
+                              "started.jsonl", "profile.json",  "profile_trace.json"};
   constexpr std::array kFolders{"checkpoints", "masks", "tensorboard"};
   std::error_code unknown;
   const fs::path file = fs::weakly_canonical(path, unknown), folder = file.parent_path();
