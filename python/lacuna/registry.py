@@ -187,7 +187,9 @@ def name_of_algorithm(cls: Type[_lacuna.SparsityAlgorithm]) -> str:
 
 
 def class_of_algorithm(name: str) -> Type[_lacuna.SparsityAlgorithm]:
-    """Returns the class of the algorithm with this name, in any case. Raises ConfigError."""
+    """Returns the class of the algorithm with this name; case does not matter. Raises ConfigError for
+    an unknown name, and for an algorithm that has no class in Python (dense, dynamic, srigl,
+    structured and most one-shot methods): `configure` makes these."""
     for cls in _subclasses(_lacuna.SparsityAlgorithm):
         builtin = cls.__module__ == "lacuna._lacuna"
         if builtin and name.lower().replace("_", "") == cls.__name__.lower():
@@ -197,8 +199,14 @@ def class_of_algorithm(name: str) -> Type[_lacuna.SparsityAlgorithm]:
         return known
     found = _class_named(name)
     if found is None:
-        _lacuna.configure({"algorithm": name})  # says which names there are
-        raise _lacuna.ConfigError(f"the algorithm '{name}' has no class in Python")
+        try:
+            _lacuna.configure({"algorithm": name})
+        except _lacuna.ConfigError as error:
+            if "unknown sparsity algorithm" in str(error):
+                raise  # it says which names there are
+        raise _lacuna.ConfigError(
+            f"the algorithm '{name}' has no class in Python; use configure() to make it"
+        )
     return found
 
 

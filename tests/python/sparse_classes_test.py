@@ -198,6 +198,9 @@ def test_names_of_algorithms_are_those_of_their_classes():
         assert sparse.map_sparsity_algorithm(name) is cls
     with pytest.raises(lc.ConfigError, match="unknown sparsity algorithm"):
         sparse.map_sparsity_algorithm("nothing")
+    for name in ("dense", "dynamic", "srigl", "structured", "magnitude", "wanda", "sparsegpt", "admm"):
+        with pytest.raises(lc.ConfigError, match=f"'{name}' has no class in Python"):
+            sparse.map_sparsity_algorithm(name)
 
 
 def test_runs_find_classes_by_name(tmp_path):
