@@ -214,9 +214,14 @@ MaskUpdate SparsityAlgorithm::install(SparseWeight& weight, const MaskSet& given
                                  weight.shape().to_string(), shape.to_string()));
   }
   const MaskSet mask = given.of_shape(weight.shape());
-  if (values == nullptr && weight.master() != nullptr) values = &weight.master()->values();
+  MasterWeight* master = weight.master();
+  if (master != nullptr) master->take_part();
+  if (values == nullptr && master != nullptr) values = &master->values();
   const MaskChange change =
       install_mask(weight.parameter(), mask, layouts_, {.present = present, .master = values});
+  if (master != nullptr && values == &master->values()) {
+    master->note_part(MasterWeight::Part::Given);
+  }
   const MaskUpdate update = weight.note(mask, change);
   for (SparsityAlgorithm* one = this; one != nullptr; one = one->outer_) {
     one->computed_hooks_.call(*this, weight.parameter(), update.actual_sparsity);

@@ -65,6 +65,7 @@ void DynamicSparsityAlgorithm::update(Optimizer&) {
   refresh_targets();
   for (SparseWeight& weight : weights()) {
     const ProfileSpan span(Work::Parameter, weight.name());
+    if (weight.master() != nullptr) weight.master()->take_part();
     const MaskSet present = weight.mask();
     // Without rows or columns, as after `lacuna shrink`, a mask may have lost its pattern.
     const bool is_lost = weight.selector().fit(present) == MaskSelector::Fit::None;

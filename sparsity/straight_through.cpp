@@ -58,6 +58,7 @@ void StraightThrough::adopt(Module& module, std::vector<ParameterPtr> parameters
 void StraightThrough::before_step(Optimizer&, StepScopes& scopes) {
   const bool chooses = updates_itself() && update_schedule().is_update(step() + 1);
   for (SparseWeight& weight : weights()) {
+    weight.master()->take_part();
     Tensor gradient = take_dense_gradient(weight);
     add_to_gradient(weight, gradient);
     scopes.push_back(std::make_unique<MasterSwap>(

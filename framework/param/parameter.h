@@ -102,6 +102,8 @@ class Parameter final : public GradientSink {
   /// it again for each change.
   const Tensor& values() const;
   Tensor& mutable_values();
+  /// Differs from what it was before any change of the values or the pattern.
+  uint64_t version() const { return *version_; }
   /// The values in the logical shape. *Cost:* O(numel): for saving and inspection only.
   Tensor to_dense() const;
   /// Copies the values at the pattern's positions from an array of the logical shape. *Errors:*

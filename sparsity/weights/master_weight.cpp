@@ -14,10 +14,12 @@ constexpr const char* kSlot = "shadow";
 MasterWeight::MasterWeight(Parameter& parameter, Remains remains)
     : parameter_(parameter), remains_(remains) {
   parameter_.dense_slot(kSlot).values = parameter_.to_dense();
+  seen_ = parameter_.version();
 }
 
 MasterWeight::~MasterWeight() {
   if (remains_ == Remains::Master) {
+    take_part();
     parameter_.replace(Pattern::dense(parameter_.shape()), values());
   }
   parameter_.slots().erase(kSlot);
@@ -35,6 +37,20 @@ const Tensor& MasterWeight::values() const {
   return std::as_const(parameter_).slots().at(kSlot).values;
 }
 
+void MasterWeight::take_part() {
+  if (part_ == Part::Missing || parameter_.version() == seen_) return;
+  const Tensor whole = parameter_.to_dense();
+  float* into = parameter_.slots().at(kSlot).values.mutable_data();
+  const auto take = [&](int64_t i) { into[i] = whole.data()[i]; };
+  parameter_.pattern()->positions().for_each(take);
+  seen_ = parameter_.version();
+}
+
+void MasterWeight::note_part(Part part) {
+  part_ = part;
+  seen_ = parameter_.version();
+}
+
 void MasterWeight::restore(Tensor values) {
   parameter_.dense_slot(kSlot).values = std::move(values);
   for (auto& [name, slot] : parameter_.slots()) slot.requires_dense = true;
@@ -45,8 +61,9 @@ const Tensor* master_of(const Parameter& parameter) {
   return found == parameter.slots().end() ? nullptr : &found->second.values;
 }
 
-MasterSwap::MasterSwap(Parameter& parameter, const MasterWeight& master, Tensor gradient, Then then)
+MasterSwap::MasterSwap(Parameter& parameter, MasterWeight& master, Tensor gradient, Then then)
     : parameter_(parameter),
+      master_weight_(master),
       master_(master.values()),
       pattern_(parameter.pattern()),
       values_(parameter.values()),
@@ -61,8 +78,10 @@ void MasterSwap::commit() {
   const PatternPtr pattern = std::exchange(pattern_, nullptr);
   if (then_ == Then::ChooseMask) {
     parameter_.replace(pattern, Tensor::empty(pattern->stored_shape()));
+    master_weight_.note_part(MasterWeight::Part::Missing);
   } else {
     take_values(parameter_, pattern, master_);
+    master_weight_.note_part(MasterWeight::Part::Given);
   }
 }
 

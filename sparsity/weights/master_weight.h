@@ -26,6 +26,13 @@ class MasterWeight {
 
   /// *Shapes:* that of the parameter.
   const Tensor& values() const;
+  /// Takes the parameter's values at its mask's positions, if something else has changed them: they
+  /// were loaded, assigned or written. *Cost:* O(numel); O(1) if nothing has changed.
+  void take_part();
+  /// States that the parameter's values come from the master, or (`Part::Missing`) that they will,
+  /// with the mask that is chosen next.
+  enum class Part { Given, Missing };
+  void note_part(Part part);
   /// From a checkpoint. The optimizer's states are dense from now on.
   void restore(Tensor values);
   /// Marks the parameter's values as those of a checkpoint, so that its destructor does not change
@@ -35,6 +42,8 @@ class MasterWeight {
  private:
   Parameter& parameter_;
   Remains remains_;
+  Part part_ = Part::Given;
+  uint64_t seen_;  // the parameter's version when its values were those of the master
 };
 
 /// The current dense master of a parameter; null if it has none.
@@ -50,12 +59,13 @@ class MasterSwap final : public StepScope {
   enum class Then { UseMask, ChooseMask };
 
   /// *Shapes:* gradient as the parameter: with respect to the part in use.
-  MasterSwap(Parameter& parameter, const MasterWeight& master, Tensor gradient, Then then);
+  MasterSwap(Parameter& parameter, MasterWeight& master, Tensor gradient, Then then);
   ~MasterSwap() override;
   void commit() override;
 
  private:
   Parameter& parameter_;
+  MasterWeight& master_weight_;
   Tensor master_;
   PatternPtr pattern_;  // null once it is restored
   Tensor values_;       // those in the pattern
