@@ -150,6 +150,11 @@ StateDict BatchNorm::extra_state() const {
                   path()));
 }
 
+void BatchNorm::mark_folded() {
+  is_folded_ = true;
+  folded_ = ParameterVersions({weight_, bias_});
+}
+
 Variable BatchNorm::forward(const Variable& input) {
   if (is_folded_) {
     if (training()) {
@@ -158,6 +163,7 @@ Variable BatchNorm::forward(const Variable& input) {
                       "for inference, and cannot be trained",
                       path()));
     }
+    folded_.require_unchanged(*this, "is folded into the weights before it");
     // Rows are not changed, nor is their storage order.
     return input.shape().rank() == 2 ? input : folded_batch_norm(input);
   }

@@ -9,6 +9,7 @@
 #include "lacuna/framework/autograd/ops/batch_norm.h"
 #include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/parameter_versions.h"
 
 namespace lacuna {
 
@@ -49,8 +50,9 @@ class BatchNorm final : public Module, public BatchUser {
   };
   std::optional<Affine> affine() const;
   /// States that the previous layer includes this function: from now on the output is the input.
-  /// For inference only. *Errors:* StateError from training, saving and loading it.
-  void mark_folded() { is_folded_ = true; }
+  /// For inference only. *Errors:* StateError from training, saving and loading it, and from its
+  /// forward pass after a change of weight or bias.
+  void mark_folded();
   bool is_folded() const { return is_folded_; }
   bool mixes_examples() const override { return !is_folded_ && !affine(); }
 
@@ -76,6 +78,7 @@ class BatchNorm final : public Module, public BatchUser {
   Tensor* running_mean_ = nullptr;
   Tensor* running_var_ = nullptr;
   bool is_folded_ = false;
+  ParameterVersions folded_;
 };
 
 }  // namespace lacuna

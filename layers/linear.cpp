@@ -31,8 +31,16 @@ Shape Linear::output_shape(const Shape& input) const {
   return input.with_features(options_.out_features);
 }
 
+void Linear::run_in_int8(std::shared_ptr<const Int8Linear> quantized) {
+  int8_ = std::move(quantized);
+  in_int8_ = ParameterVersions({weight(), bias()});
+}
+
 Variable Linear::forward(const Variable& input) {
-  if (int8_ != nullptr) return int8_linear(input, int8_);
+  if (int8_ != nullptr) {
+    in_int8_.require_unchanged(*this, "runs in int8");
+    return int8_linear(input, int8_);
+  }
   return linear(input, weight(), bias_variable());
 }
 

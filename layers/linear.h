@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "lacuna/framework/nn/affine_layer.h"
+#include "lacuna/framework/nn/parameter_versions.h"
 #include "lacuna/framework/nn/row_by_row.h"
 
 namespace lacuna {
@@ -41,8 +41,9 @@ class Linear final : public AffineLayer, public RowByRow {
   int64_t uses_per_weight(const Shape& example) const override { return example.batch(); }
   bool gives_channels(const Shape& input) const override { return input.rank() == 1; }
 
-  /// From now on, products run in int8 and are not recorded: the layer serves inference only.
-  void run_in_int8(std::shared_ptr<const Int8Linear> quantized) { int8_ = std::move(quantized); }
+  /// From now on, products run in int8 and are not recorded: the layer serves inference only, and
+  /// its forward pass throws StateError after a change of weight or bias.
+  void run_in_int8(std::shared_ptr<const Int8Linear> quantized);
   /// Null if products run in float32.
   const std::shared_ptr<const Int8Linear>& int8() const { return int8_; }
 
@@ -52,6 +53,7 @@ class Linear final : public AffineLayer, public RowByRow {
  private:
   Options options_;
   std::shared_ptr<const Int8Linear> int8_;
+  ParameterVersions in_int8_;
 };
 
 }  // namespace lacuna

@@ -55,8 +55,16 @@ int64_t Conv2d::uses_per_weight(const Shape& example) const {
   return output[1] * output[2];
 }
 
+void Conv2d::run_in_int8(std::shared_ptr<const Int8ConvolutionLayer> quantized) {
+  int8_ = std::move(quantized);
+  in_int8_ = ParameterVersions({weight(), bias()});
+}
+
 Variable Conv2d::forward(const Variable& input) {
-  if (int8_ != nullptr) return int8_conv2d(input, int8_);
+  if (int8_ != nullptr) {
+    in_int8_.require_unchanged(*this, "runs in int8");
+    return int8_conv2d(input, int8_);
+  }
   return conv2d(input, weight(), bias_variable(),
                 {.stride = options_.stride,
                  .padding = options_.padding,

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/nn/affine_layer.h"
+#include "lacuna/framework/nn/parameter_versions.h"
 
 namespace lacuna {
 
@@ -49,10 +49,9 @@ class Conv2d final : public AffineLayer {
   /// image slabs while a sparse one follows, so nothing is converted between them.
   static void find_readers(Module& model);
 
-  /// From now on, products run in int8 and are not recorded: the layer serves inference only.
-  void run_in_int8(std::shared_ptr<const Int8ConvolutionLayer> quantized) {
-    int8_ = std::move(quantized);
-  }
+  /// From now on, products run in int8 and are not recorded: the layer serves inference only, and
+  /// its forward pass throws StateError after a change of weight or bias.
+  void run_in_int8(std::shared_ptr<const Int8ConvolutionLayer> quantized);
   /// Null if products run in float32.
   const std::shared_ptr<const Int8ConvolutionLayer>& int8() const { return int8_; }
 
@@ -66,6 +65,7 @@ class Conv2d final : public AffineLayer {
   ConvolutionAlgorithms algorithms_;
   std::vector<ParameterPtr> readers_;  // weights of the convolutions that read its output
   std::shared_ptr<const Int8ConvolutionLayer> int8_;
+  ParameterVersions in_int8_;
 };
 
 }  // namespace lacuna
