@@ -196,6 +196,10 @@ void bind_algorithm_calls(py::module_& module, py::object& base) {
           "Undoes optimizer.apply(self), so that the algorithm can be applied to another optimizer "
           "of the same model. Until then, weights with a dense master (STE, SemiSparse) do not "
           "train. Raises StateError within one of its updates or hooks.")
+      .def("state_dict", &state_of,
+           "Returns the state of the algorithm. Masks and values are in the model's state.")
+      .def("load_state_dict", &load_state, py::arg("state"),
+           "Restores what `state_dict` returned. Raises CheckpointError.")
       .def_property_readonly("num_sparse_parameters",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("__setattr__", &set_attribute)

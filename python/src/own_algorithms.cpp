@@ -103,6 +103,22 @@ py::array mask_of(DynamicSparsityAlgorithm& algorithm, const WeightHandle& handl
                       : (algorithm.*&DynamicAccess::update_mask)(weight, mask, sparsity));
 }
 
+bool wants_dense_gradient(const DynamicSparsityAlgorithm& algorithm, int64_t step) {
+  const auto* own = dynamic_cast<const OwnBase*>(&algorithm);
+  return own != nullptr ? own->base_wants_dense_gradient(step)
+                        : (algorithm.*&DynamicAccess::wants_dense_gradient)(step);
+}
+
+int64_t kept_after_drop(const WeightHandle& handle, float fraction, int64_t nnz) {
+  if (!(fraction >= 0.0f && fraction <= 1.0f)) {
+    throw ConfigError(
+        fmt::format("kept_after_drop: drop_fraction must be from 0 to 1, found {}", fraction));
+  }
+  if (nnz < 0)
+    throw ConfigError(fmt::format("kept_after_drop: nnz must not be negative, found {}", nnz));
+  return handle.weight().selector().kept_after_drop(fraction, nnz);
+}
+
 void bind_weight(py::module_& module) {
   py::class_<WeightHandle>(module, "SparseWeight",
                            "A parameter that an algorithm manages. It has all attributes of the "
@@ -132,14 +148,9 @@ void bind_weight(py::module_& module) {
           },
           "The gradient at every position. Available if wants_dense_gradient returned True for "
           "this step; otherwise raises StateError.")
-      .def(
-          "kept_after_drop",
-          [](const WeightHandle& h, float fraction, int64_t nnz) {
-            return h.weight().selector().kept_after_drop(fraction, nnz);
-          },
-          py::arg("drop_fraction"), py::arg("nnz"),
-          "Returns how many of nnz positions remain after this fraction is dropped, rounded as in "
-          "all algorithms.")
+      .def("kept_after_drop", &kept_after_drop, py::arg("drop_fraction"), py::arg("nnz"),
+           "Returns how many of nnz positions remain after this fraction is dropped, rounded as in "
+           "all algorithms. Raises ConfigError.")
       .def(
           "keep",
           [](const WeightHandle& h, const py::object& mask, const Tensor& scores, int64_t count) {
@@ -193,9 +204,8 @@ void bind_classes(py::module_& module) {
            py::arg("sparsity") = py::none(), py::arg("update") = py::none())
       .def("update_mask", &mask_of, py::arg("p"), py::arg("mask"), py::arg("sparsity"),
            "Returns the next mask of a weight; called at each update.")
-      .def(
-          "wants_dense_gradient", [](const Dynamic&, int64_t) { return false; }, py::arg("step"),
-          "Override it to return True for the steps at which update_mask reads p.dense_grad.")
+      .def("wants_dense_gradient", &wants_dense_gradient, py::arg("step"),
+           "Override it to return True for the steps at which update_mask reads p.dense_grad.")
       .def(
           "rng",
           [](const Dynamic& s, const WeightHandle& handle, const std::string& purpose) {
@@ -237,6 +247,16 @@ std::unique_ptr<SparsityAlgorithm> make_named(const py::object& factory, const C
 }
 
 }  // namespace
+
+StateDict state_of(const SparsityAlgorithm& algorithm) {
+  const auto* own = dynamic_cast<const OwnBase*>(&algorithm);
+  return own != nullptr ? own->state_of_base() : algorithm.state_dict();
+}
+
+void load_state(SparsityAlgorithm& algorithm, const StateDict& state) {
+  auto* own = dynamic_cast<OwnBase*>(&algorithm);
+  own != nullptr ? own->load_state_of_base(state) : algorithm.load_state_dict(state);
+}
 
 OwnBase::OwnBase() { own_algorithms().push_back(this); }
 

@@ -30,7 +30,26 @@ class OwnBase {
   virtual SparsityAlgorithm& algorithm() = 0;
   virtual void update_of_base(Optimizer& optimizer) = 0;
   virtual MaskSet mask_of_base(const SparseWeight& weight, const MaskSet& mask, float sparsity) = 0;
+  virtual bool base_wants_dense_gradient(int64_t step) const = 0;
+  virtual StateDict state_of_base() const = 0;
+  virtual void load_state_of_base(const StateDict& state) = 0;
 };
+
+/// Sets a flag while it exists.
+class Within {
+ public:
+  explicit Within(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Within() { flag_ = false; }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+/// As the class that Python's is derived from, or that it is.
+StateDict state_of(const SparsityAlgorithm& algorithm);
+void load_state(SparsityAlgorithm& algorithm, const StateDict& state);
 
 /// Whether Python's class, or the object, has an update() of its own.
 bool defines_update(SparsityAlgorithm& algorithm);
@@ -52,7 +71,7 @@ class OwnAlgorithm : public Base, public OwnBase {
     const py::function override = py::get_override(static_cast<const Base*>(this), "update");
     if (!override) return update_of_base(optimizer);
     begin_step();
-    const Updating scope(is_updating_);
+    const Within scope(is_updating_);
     call_update(override, optimizer);
   }
   void update_of_base(Optimizer& optimizer) override {
@@ -70,6 +89,9 @@ class OwnAlgorithm : public Base, public OwnBase {
   MaskSet mask_of_base(const SparseWeight&, const MaskSet&, float) override {
     throw py::type_error("the class '" + std::string(type()) + "' defines no update_mask()");
   }
+  bool base_wants_dense_gradient(int64_t) const override { return false; }
+  StateDict state_of_base() const override { return Base::state_dict(); }
+  void load_state_of_base(const StateDict& state) override { Base::load_state_dict(state); }
   StateDict state_dict() const override { PYBIND11_OVERRIDE(StateDict, Base, state_dict, ); }
   void load_state_dict(const StateDict& state) override {
     PYBIND11_OVERRIDE(void, Base, load_state_dict, state);
@@ -82,14 +104,6 @@ class OwnAlgorithm : public Base, public OwnBase {
 
  private:
   static constexpr bool kIsPlain = std::is_same_v<Base, SparsityAlgorithm>;
-
-  struct Updating {
-    explicit Updating(bool& flag) : is_updating(flag) { is_updating = true; }
-    ~Updating() { is_updating = false; }
-    Updating(const Updating&) = delete;
-    Updating& operator=(const Updating&) = delete;
-    bool& is_updating;
-  };
 
   // Counts a step, and aims at what the schedule has for it.
   void begin_step() {
@@ -115,13 +129,22 @@ class OwnDynamicAlgorithm : public OwnAlgorithm<Base> {
       return Base::update_mask(weight, mask, sparsity);
     }
   }
+  bool base_wants_dense_gradient(int64_t step) const override {
+    return Base::wants_dense_gradient(step);
+  }
 
  protected:
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override {
     {
       const AlgorithmCode code;
+      if (is_choosing_) {
+        throw StateError("sparsity algorithm '" + std::string(this->type()) +
+                         "': update_mask called an update or a step of the optimizer; call it "
+                         "after the optimizer's step");
+      }
       const py::function override = py::get_override(static_cast<const Base*>(this), "update_mask");
       if (override) {
+        const Within scope(is_choosing_);
         const std::string what =
             "update_mask of " + std::string(this->type()) + " for '" + weight.name() + "'";
         return to_mask(override(weight_object(*this, weight), to_array(mask), sparsity),
@@ -133,6 +156,9 @@ class OwnDynamicAlgorithm : public OwnAlgorithm<Base> {
   bool wants_dense_gradient(int64_t step) const override {
     PYBIND11_OVERRIDE(bool, Base, wants_dense_gradient, step);
   }
+
+ private:
+  bool is_choosing_ = false;  // within an update_mask() of Python's
 };
 
 /// One that drops and grows.

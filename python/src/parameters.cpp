@@ -337,9 +337,11 @@ void bind_parameters(py::module_& module) {
           "call of a model reads all values once to notice what was written; `to_numpy` avoids "
           "this. "
           "Assigning raises ShapeError, and StateError for an array of an earlier pattern.")
-      .def_property("grad", &gradient_of, &set_gradient,
-                    "The gradient, not a copy, stored like `values`; None if there is none. For an "
-                    "embedding with sparse=True, it is a copy of all rows.")
+      .def_property(
+          "grad", &gradient_of, &set_gradient,
+          "The gradient, not a copy, stored like `values`; None if there is none, and for a "
+          "weight with a dense master (STE, SemiSparse), whose gradient the algorithm "
+          "collects. For an embedding with sparse=True, it is a copy of all rows.")
       .def_property(
           "mask", [](const Parameter& p) { return to_array(MaskSet(p.pattern())); },
           &set_mask_of_parameter,

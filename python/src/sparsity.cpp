@@ -255,10 +255,6 @@ void bind_base(py::module_& module) {
           py::arg("hook"),
           "Calls hook(algorithm, name, actual) with the resulting sparsity of every mask. The name "
           "also has the parameter's attributes.")
-      .def("state_dict", &SparsityAlgorithm::state_dict,
-           "Returns the state of the algorithm. Masks and values are in the model's state.")
-      .def("load_state_dict", &SparsityAlgorithm::load_state_dict, py::arg("state"),
-           "Restores what `state_dict` returned. Raises CheckpointError.")
       .def("__reduce__", [](const SparsityAlgorithm&) -> py::object {
         throw py::type_error("an algorithm cannot be pickled; pickle its state_dict()");
       });

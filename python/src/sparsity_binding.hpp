@@ -36,6 +36,7 @@ struct DynamicAccess : DynamicSparsityAlgorithm {
   using DynamicSparsityAlgorithm::dense_gradient;
   using DynamicSparsityAlgorithm::rng;
   using DynamicSparsityAlgorithm::update_mask;
+  using DynamicSparsityAlgorithm::wants_dense_gradient;
 
   static float drop_fraction_of(const DynamicSparsityAlgorithm& algorithm) {
     constexpr float (DynamicSparsityAlgorithm::*kFraction)() const = &DynamicAccess::drop_fraction;
