@@ -43,11 +43,25 @@ Normalization choose_normalization(const Config& data, const ArrayDataset& train
   node.fail("none, unit, standard or {mean: m, std: s}");
 }
 
+// Of a split whose examples a program makes one by one.
+[[noreturn]] void refuse_examples(const Config& data, const std::string& key,
+                                  std::string_view split) {
+  const std::string message = fmt::format(
+      "the {} split gives its examples one by one, and {} changes only arrays; give all splits as "
+      "arrays, or leave this key out and change the examples in the dataset",
+      split, key);
+  if (data.has(key)) data.get(key).error(message);
+  data.error("data." + key + ": " + message);
+}
+
 std::shared_ptr<const Dataset> normalized(const Config& data, std::string_view split,
                                           const std::shared_ptr<const Dataset>& dataset,
                                           const Normalization& normalization) {
   const auto arrays = std::dynamic_pointer_cast<const ArrayDataset>(dataset);
-  if (arrays == nullptr) return dataset;
+  if (arrays == nullptr) {
+    if (normalization == Normalization{}) return dataset;
+    refuse_examples(data, "normalize", split);
+  }
   try {
     return arrays->normalized(normalization);
   } catch (const DataError& error) {
@@ -59,6 +73,7 @@ void normalize(const Config& data, DataSplits& splits, const HoldOut& parts) {
   const auto train = std::dynamic_pointer_cast<const ArrayDataset>(splits.train);
   if (train == nullptr) {
     if (data.has("normalize")) {
+      if (data.peek("type").text() == "python") refuse_examples(data, "normalize", "training");
       data.get("normalize")
           .error("data of the type '" + data.required<std::string>("type") +
                  "' sets its own normalization; leave this key out");
@@ -114,10 +129,12 @@ void choose_target_scaling(const Config& node, const Examples& train,
   }
 }
 
-std::shared_ptr<const Dataset> with_scaled_targets(const std::shared_ptr<const Dataset>& dataset,
+std::shared_ptr<const Dataset> with_scaled_targets(const Config& data, std::string_view split,
+                                                   const std::shared_ptr<const Dataset>& dataset,
                                                    const DataSplits& splits) {
+  if (dataset == nullptr) return nullptr;
   const auto arrays = std::dynamic_pointer_cast<const ArrayDataset>(dataset);
-  if (arrays == nullptr) return dataset;
+  if (arrays == nullptr) refuse_examples(data, "normalize_targets", split);
   Examples examples = arrays->examples();
   const size_t outputs = splits.target_std.size();
   for (size_t i = 0; i < examples.targets.size(); ++i) {
@@ -138,9 +155,9 @@ void normalize_targets(const Config& data, DataSplits& splits, const HoldOut& pa
   }
   choose_target_scaling(node, train->examples(), parts.staying(), splits);
   if (splits.target_std.empty()) return;
-  for (auto* split : {&splits.train, &splits.validation, &splits.test}) {
-    *split = with_scaled_targets(*split, splits);
-  }
+  splits.train = with_scaled_targets(data, "training", splits.train, splits);
+  splits.validation = with_scaled_targets(data, "validation", splits.validation, splits);
+  splits.test = with_scaled_targets(data, "test", splits.test, splits);
 }
 
 // What a stored 0 becomes: one value, or one per channel.

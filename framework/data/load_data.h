@@ -169,6 +169,9 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 ///
 /// Tokens are neither normalized nor augmented: those keys are errors there.
 ///
+/// A missing `orientation` or `unk` counts as in configurations of earlier versions (`stored`,
+/// `false`): the resolved configuration of a new run states them (`exif`, `true`).
+///
 /// *Errors:* ConfigError on an unknown type (with the nearest name) or values out of range;
 /// DataError, with the file's path, on data that cannot be used.
 DataSplits load_data(const Config& data, uint64_t seed);

@@ -127,7 +127,12 @@ py::dict load(const Config& config, uint64_t seed) {
   DataSplits splits;
   {
     const py::gil_scoped_release released;
-    splits = load_data(config, seed);
+    // As a new run: without these keys, a configuration is one of an earlier version.
+    Config data = config.clone();
+    for (const auto& [key, value] : dataset_type(data).new_run_keys) {
+      if (data.peek(key).is_null()) data.set(key, Config::plain(value));
+    }
+    splits = load_data(data, seed);
   }
   const auto of = [](const DatasetPtr& data) {
     return data == nullptr ? py::object(py::none())

@@ -11,6 +11,7 @@
 
 #include "binding.hpp"
 #include "handles.hpp"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/load_data.h"
 #include "own_data.hpp"
@@ -202,6 +203,40 @@ std::shared_ptr<const Dataset> split_of(const py::dict& splits, const char* name
   return found.is_none() ? nullptr : dataset_of(found);
 }
 
+bool has_bytes(const Dataset& split) {
+  const auto* arrays = dynamic_cast<const ArrayDataset*>(&split);
+  return arrays != nullptr && arrays->examples().has_byte_inputs();
+}
+
+// Refuses a split whose examples have another form or meaning than those of training. One without
+// answers has neither classes nor targets.
+void require_as_training(const Dataset& train, const Dataset& split, const std::string& name) {
+  const auto refuse = [&](const std::string& found, const std::string& expected) {
+    throw DataError(fmt::format("the split {} has {}, train has {}", name, found, expected));
+  };
+  if (split.size() == 0) return;
+  if (train.vocabulary_size() == 0 && split.example_shape() != train.example_shape()) {
+    refuse("examples of shape " + split.example_shape().to_string(),
+           "examples of shape " + train.example_shape().to_string());
+  }
+  const bool are_arrays = dynamic_cast<const ArrayDataset*>(&train) != nullptr &&
+                          dynamic_cast<const ArrayDataset*>(&split) != nullptr;
+  if (are_arrays && has_bytes(train) != has_bytes(split)) {
+    const auto kind = [](const Dataset& d) { return std::string(has_bytes(d) ? "" : "no "); };
+    refuse(kind(split) + "bytes (uint8)", kind(train) + "bytes; bytes are divided by 255");
+  }
+  if (split.num_outputs() != train.num_outputs() && split.num_outputs() + split.num_classes() > 0) {
+    refuse(fmt::format("{} targets for each example", split.num_outputs()),
+           fmt::format("{}; answers of floats are targets, and integers classes",
+                       train.num_outputs()));
+  }
+  const std::vector<std::string> names = split.class_names(), expected = train.class_names();
+  if (!names.empty() && !expected.empty() && names != expected) {
+    refuse("the classes " + join_foreign(names, ", "),
+           join_foreign(expected, ", ") + "; give both the same class_names, in one order");
+  }
+}
+
 DataSplits splits_of(const py::dict& given) {
   for (const auto& [key, value] : given) {
     const std::string name = py::str(key);
@@ -214,6 +249,10 @@ DataSplits splits_of(const py::dict& given) {
   splits.validation = split_of(given, "validation");
   splits.test = split_of(given, "test");
   if (splits.train == nullptr) throw py::type_error("data: the split train is missing");
+  if (splits.validation != nullptr) {
+    require_as_training(*splits.train, *splits.validation, "validation");
+  }
+  if (splits.test != nullptr) require_as_training(*splits.train, *splits.test, "test");
   return splits;
 }
 

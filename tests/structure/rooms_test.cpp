@@ -182,5 +182,20 @@ TEST(Rooms, AreSmallEnoughToKnow) {
   }
 }
 
+TEST(Rooms, HaveFilesThatCanBeRead) {
+  constexpr size_t kMostLines = 400;
+  int files = 0;
+  for (const SourceFile& file :
+       read_sources({"framework", "layers", "optimizers", "sparsity", "python", "tests", "bench",
+                     "examples", "fuzz/targets", "scripts", "cmake"})) {
+    for (const char* end : {".h", ".hpp", ".inc", ".cpp", ".py", ".sh", ".cmake"}) {
+      if (!file.ends_with(end)) continue;
+      ++files;
+      EXPECT_LE(file.lines.size(), kMostLines) << file.path;
+    }
+  }
+  EXPECT_GT(files, 1000);
+}
+
 }  // namespace
 }  // namespace lacuna::structure
