@@ -236,7 +236,7 @@ void register_algorithms(AlgorithmRegistry& r) {
       "for the best accuracy at a high sparsity; it begins dense, and is slower at first");
   add("saliency", "gradual pruning by |w * gradient|", make_gradual<Saliency>,
       "instead of gmp, if gradients are more informative than magnitudes; gmp did better here");
-  add("ste", "straight-through: gradual pruning of a dense master weight",
+  add("ste", "straight-through: the largest |w| of a dense master weight, chosen at each update",
       aiming(make_dynamic<StraightThrough>),
       "where weights that were pruned should come back; it takes a dense model's memory");
   add("semi_sparse", "uses an N:M or block pattern of a dense master weight, chosen at every step",

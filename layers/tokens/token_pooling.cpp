@@ -154,7 +154,7 @@ void register_token_pooling(LayerRegistry& registry) {
                 .onnx = onnx_form(write_select_token),
                 .units = units_of_features()});
   registry.add(
-      "labelled_tokens", "in training the tokens that have a label, else all",
+      "labelled_tokens", "the tokens that have a label, or all if there are no labels",
       {.make = make_plain<LabelledTokens>, .onnx = onnx_identity(), .units = units_kept()});
   registry.add(
       "mean_pool", "mean over the tokens of each sequence: mask",

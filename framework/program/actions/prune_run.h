@@ -24,7 +24,7 @@ struct PruneRequest {
 };
 
 struct PrunedRun {
-  Config report;     ///< as prune.json in the run folder has it (docs/reference/run-folder.md)
+  Config report;     ///< as prune.json in the run folder has it (docs/reference/commands.md)
   std::string text;  ///< the same as tables
 };
 

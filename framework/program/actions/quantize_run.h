@@ -23,7 +23,7 @@ struct QuantizeRequest {
 };
 
 struct QuantizedRun {
-  Config report;     ///< as quantize.json in the run folder has it (docs/reference/run-folder.md)
+  Config report;     ///< as quantize.json in the run folder has it (docs/reference/commands.md)
   std::string text;  ///< the same as tables
 };
 

@@ -28,7 +28,7 @@ struct ShrinkRequest {
 };
 
 struct ShrunkRun {
-  Config report;     ///< as shrink.json in the run folder has it (docs/reference/run-folder.md)
+  Config report;     ///< as shrink.json in the run folder has it (docs/reference/commands.md)
   std::string text;  ///< the same as tables
 };
 
