@@ -51,7 +51,7 @@ def set_values(values: Changes) -> list[str]:
 
 
 class Run:
-    """A run. Its folder contains all of its data.
+    """A run. Everything that a run records is in its folder.
 
     `Run(folder)` opens an existing run; `train`, `prune`, `shrink`, `quantize` and `import_` return
     one. Functions that accept a run also accept the name of its folder. `report` is the dict of
@@ -71,7 +71,8 @@ class Run:
 
     @property
     def state(self) -> str:
-        """"finished", "stopped early", "stopped" (can be resumed), or "unfinished"."""
+        """"finished", "stopped early", "stopped" (by the call that returned this run; can be
+        resumed), or "unfinished" (no summary.json: stopped, killed, running, or not begun)."""
         if self._state is not None:
             return self._state
         summary = self.summary

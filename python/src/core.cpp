@@ -37,9 +37,10 @@ void bind_core(py::module_& module) {
              "Sets the number of threads that products and training use, at least 1. Results do "
              "not depend on it. Raises StateError.");
   module.def("log", &set_log, py::arg("level") = "info", py::arg("file") = py::none(),
-             "Prints messages of at least `level` ('detail', 'info', 'warning', 'error') to the "
-             "standard error, and appends all messages to `file`, if given. 'off' or None ends the "
-             "printing. lacuna prints nothing until this is called.");
+             "Prints messages of at least `level` ('detail', 'info', 'warning', 'error'; log.txt "
+             "calls the first one debug) to the standard error, and appends all messages to "
+             "`file`, if given. 'off' or None ends the printing. lacuna prints nothing until this "
+             "is called.");
 
   py::class_<CounterRng>(module, "Random",
                          "Random numbers as a function of seed, name, step and index. They are the "

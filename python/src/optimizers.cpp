@@ -202,13 +202,13 @@ void bind_optimizers(py::module_& module) {
       });
   bind_kind<Sgd>(
       module, "SGD", "sgd",
-      "Stochastic gradient descent. Options: lr (a number, a schedule or f(step)), momentum, "
-      "dampening, weight_decay, nesterov, warmup, clip_norm, no_decay, groups.");
+      "Stochastic gradient descent. Options: lr (required: a number, a schedule or f(step)), "
+      "momentum, dampening, weight_decay, nesterov, warmup, clip_norm, no_decay, groups.");
   bind_kind<Adam>(module, "Adam", "adam",
-                  "Adam. Options: lr, betas, eps, weight_decay, warmup, clip_norm, no_decay, "
-                  "groups, as in a configuration's section `optimizer`.");
+                  "Adam. Options: lr (default 0.001), betas, eps, weight_decay, warmup, clip_norm, "
+                  "no_decay, groups, regrown, as in a configuration's section `optimizer`.");
   bind_kind<AdamW>(module, "AdamW", "adamw",
-                   "Adam with decoupled weight decay. It has the options of Adam.");
+                   "Adam with decoupled weight decay (default 0.01). It has the options of Adam.");
   module.def(
       "optimizer",
       [](const py::dict& config, std::vector<ParameterPtr> parameters) {

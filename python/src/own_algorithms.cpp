@@ -192,7 +192,8 @@ void bind_classes(py::module_& module) {
               "The base class of algorithms that change masks at the steps of an update schedule. "
               "A subclass defines update_mask(self, p, mask, sparsity), which returns the next "
               "mask of the weight p, bool in its shape. Positions in both masks keep value and "
-              "optimizer states; new ones start at zero.");
+              "optimizer states; new ones start at zero. The algorithm `dynamic` of configurations "
+              "is another one: configure({'algorithm': 'dynamic', ...}) makes it.");
   dynamic
       .def(py::init([](const py::object& sparsity, const py::object& update,
                        const py::kwargs& keywords) {

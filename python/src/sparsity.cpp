@@ -375,7 +375,7 @@ void bind_sparsity(py::module_& module) {
       "Drops the smallest |w|, and grows positions with the largest |dense gradient|.");
   bind_kind<StraightThrough, Dynamic, OwnDynamicAlgorithm<StraightThrough>>(
       module, "STE", "ste", dynamic_options,
-      "Gradual pruning of a dense master weight, so that pruned weights can return.");
+      "Uses a dense master's largest weights, chosen at each update: pruned weights can return.");
   bind_kind<AcDc, Dynamic, OwnDynamicAlgorithm<AcDc>>(
       module, "AcDc", "acdc", dynamic_options, "Alternates between compressed and dense training.");
   bind_closed_kind<SemiSparse, StraightThrough>(module, "SemiSparse", "semi_sparse",

@@ -4,9 +4,14 @@
     model.apply(s)
     optimizer.apply(s)
 
-Keywords are the keys of an entry of a configuration's section `sparsity`: sparsity (a number, a
-schedule, or f(step)), init_method, param_filter, update, drop_fraction, balance_in_groups,
-balance_out_groups, pattern, distribution, layout, and seed.
+Keywords are the keys of an entry of a configuration's section `sparsity`, such as sparsity (a
+number, a schedule, or f(step)), density, fan_in, init_method, param_filter, update, drop_fraction,
+balance_in_groups, balance_out_groups, pattern, distribution and layout; and seed.
+
+Some defaults differ from those of a configuration, because an algorithm knows neither the number of
+steps nor the output layer. Without `param_filter`, the output layer becomes sparse too. Without
+`update`, masks change at every step. GMP and Saliency need a schedule of the sparsity, such as
+Polynomial(0.0, 0.9, start=0, end=750). The same holds for `configure`.
 """
 
 from __future__ import annotations
@@ -72,8 +77,8 @@ SparseParameter = SparseWeight
 
 
 def map_sparsity_algorithm(name: str) -> Type[SparsityAlgorithm]:
-    """Returns the class that a name in configurations stands for: a built-in algorithm or a
-    subclass, registered or not. Case does not matter. Raises ConfigError."""
+    """Returns the class that a name in configurations stands for: a built-in algorithm that has a
+    class, or a subclass, registered or not. Case does not matter. Raises ConfigError."""
     return class_of_algorithm(name)
 
 

@@ -59,7 +59,8 @@ def make_mask_drop_minimum(
     drop_fraction: float,
     score_shaper: Optional[ScoreShaper] = None,
 ) -> Mask:
-    """Returns the mask without the fraction of its positions that has the smallest scores."""
+    """Returns the mask of the int((1 - drop_fraction) * n) positions with the largest scores, of the
+    n positions of `mask`. If scores are equal, the lower index is kept."""
     return _lacuna._mask_without_smallest(score, mask, float(drop_fraction), *_groups(score_shaper))
 
 
