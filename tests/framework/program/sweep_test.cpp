@@ -1,4 +1,5 @@
 // `lacuna sweep`, `report` and `compare` as a user calls them.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -338,17 +339,26 @@ TEST_F(SweepTest, IsOneAtATimeInAFolder) {
 TEST_F(SweepTest, WaitsForARunThatIsStillEnding) {
   std::filesystem::create_directories(part("seed=0"));
   auto lock = std::make_unique<FolderLock>(part("seed=0"));
-  const std::string output = folder_ / "out";
-  const Ended ended = sweep({"--seeds", "1"}, {.meanwhile = [&](pid_t child) {
-                              for (int i = 0; i < 100; ++i) {
-                                std::this_thread::sleep_for(std::chrono::milliseconds(10));
-                                EXPECT_EQ(::kill(child, 0), 0);
-                              }
-                              EXPECT_FALSE(std::filesystem::exists(part("seed=0/config.yaml")));
-                              lock.reset();
-                            }});
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("another process is training in it; waiting until it ends"));
+  const std::string messages = folder_ / "messages";
+  const auto into_messages = [&] {
+    ::dup2(::open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+  };
+  const auto is_waiting = [&] {
+    return std::filesystem::exists(messages) &&
+           read_text(messages).find("another process is training in it; waiting until it ends") !=
+               std::string::npos;
+  };
+  const Ended ended =
+      sweep({"--seeds", "1"}, {.in_child = into_messages, .meanwhile = [&](pid_t child) {
+                                 for (int i = 0; i < 6000 && !is_waiting(); ++i) {
+                                   std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                                 }
+                                 EXPECT_EQ(::kill(child, 0), 0);
+                                 EXPECT_FALSE(std::filesystem::exists(part("seed=0/config.yaml")));
+                                 lock.reset();
+                               }});
+  EXPECT_EQ(ended.code, 0) << read_text(messages);
+  EXPECT_TRUE(is_waiting()) << read_text(messages);
 }
 
 TEST_F(SweepTest, LeavesItsConfigurationAlone) {
