@@ -31,13 +31,18 @@ class StateDict {
   }
   bool contains(std::string_view name) const { return values_.find(name) != values_.end(); }
   bool empty() const { return values_.empty(); }
-  /// *Errors:* CheckpointError when the name is absent or holds another type.
+  /// Of a temporary state, a copy. *Errors:* CheckpointError when the name is absent or holds
+  /// another type.
   template <class T>
-  const T& get(std::string_view name) const {
+  const T& get(std::string_view name) const& {
     const Value& value = find(name);
     const T* typed = std::get_if<T>(&value);
     if (typed == nullptr) wrong_type(name);
     return *typed;
+  }
+  template <class T>
+  T get(std::string_view name) const&& {
+    return get<T>(name);
   }
   /// A count, and a number within bounds: a saved state is not trusted. *Errors:* CheckpointError
   /// with the name in the whole state and the value; those of `get`.
@@ -47,7 +52,8 @@ class StateDict {
   static constexpr int64_t kMostCounted = int64_t{1} << 62;  ///< which still can be counted up
   static constexpr double kLargestNumber = 1e300;            ///< finite, and so are a few of them
 
-  const std::map<std::string, Value, std::less<>>& values() const { return values_; }
+  const std::map<std::string, Value, std::less<>>& values() const& { return values_; }
+  std::map<std::string, Value, std::less<>> values() && { return std::move(values_); }
 
   /// Adds all of `other` below `prefix` + "/"; and returns the entries below a prefix, without the
   /// prefix, which messages still include.
