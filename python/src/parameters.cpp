@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -19,42 +18,15 @@
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/sparsity/weights/mask_installer.h"
 #include "parameter_arrays.hpp"
+#include "values_view.hpp"
 
 namespace lacuna::python {
 namespace {
-
-// What the arrays of a parameter's values that NumPy has are of. Whoever has one may write into it
-// at any time; the hash tells whether somebody has.
-struct ValuesView {
-  Tensor values;
-  std::weak_ptr<Parameter> parameter;
-  uint64_t hash;
-};
-
-// *Cost:* 0.8 ms for a million values (one core of an AMD Zen 5).
-uint64_t hash_of(const Tensor& values) {
-  constexpr size_t kLanes = 8;  // side by side
-  std::array<uint64_t, kLanes> lanes{};
-  const std::span<const float> all = values.storage();
-  for (size_t i = 0; i < all.size(); i += kLanes) {
-    for (size_t lane = 0; lane < std::min(kLanes, all.size() - i); ++lane) {
-      lanes[lane] = (lanes[lane] ^ std::bit_cast<uint32_t>(all[i + lane])) * 0x9e3779b97f4a7c15u;
-      lanes[lane] ^= lanes[lane] >> 29;
-    }
-  }
-  uint64_t hash = all.size();
-  for (const uint64_t lane : lanes) hash = (hash ^ lane) * 0x9e3779b97f4a7c15u;
-  return hash;
-}
 
 // The views that there may be, of all parameters. The GIL guards it.
 std::vector<std::weak_ptr<ValuesView>>& views() {
   static auto* all = new std::vector<std::weak_ptr<ValuesView>>;
   return *all;
-}
-
-bool is_current(const ValuesView& view, const Parameter& parameter) {
-  return view.values.shares_storage_with(parameter.values());
 }
 
 // Patterns of a parameter that Python has seen.
@@ -81,8 +53,7 @@ int64_t version_of(const ParameterPtr& parameter) {
 
 py::array values_of(const ParameterPtr& parameter) {
   version_of(parameter);
-  const Tensor& now = parameter->values();
-  auto view = std::make_shared<ValuesView>(ValuesView{now, parameter, hash_of(now)});
+  auto view = std::make_shared<ValuesView>(parameter);
   views().push_back(view);
   const Tensor& values = view->values;
   return array_over(values.data(), values.shape(), py::cast(view));
@@ -96,7 +67,7 @@ std::shared_ptr<ValuesView> view_of(py::handle array) {
 
 void set_values(const ParameterPtr& parameter, const py::object& given) {
   const auto view = view_of(given);
-  if (view != nullptr && view->parameter.lock() == parameter && !is_current(*view, *parameter)) {
+  if (view != nullptr && view->parameter.lock() == parameter && !view->is_current(*parameter)) {
     throw StateError(
         fmt::format("the array belongs to an earlier pattern of parameter '{}', which is at "
                     "version {} now: take `values` again",
@@ -266,13 +237,7 @@ void take_over_writes() {
   if (views().empty()) return;
   std::erase_if(views(), [](const auto& view) { return view.expired(); });
   for (const auto& weak : views()) {
-    const auto view = weak.lock();
-    const ParameterPtr parameter = view == nullptr ? nullptr : view->parameter.lock();
-    if (parameter == nullptr || !is_current(*view, *parameter)) continue;
-    const uint64_t hash = hash_of(view->values);
-    if (std::exchange(view->hash, hash) == hash) continue;
-    parameter->mutable_values();
-    if (!parameter->pattern()->is_dense()) parameter->prune();
+    if (const auto view = weak.lock()) view->take_over_writes();
   }
 }
 
