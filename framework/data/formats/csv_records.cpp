@@ -32,6 +32,7 @@ void CsvRecords::fail(const CsvField& field, const std::string& what) const {
 CsvField CsvRecords::field() {
   CsvField field{{}, line_, static_cast<int64_t>(at_ - line_begin_) + 1};
   if (at_ < text_.size() && text_[at_] == '"') {
+    field.is_quoted = true;
     field.text = quoted(field);
   } else {
     const size_t begin = at_;
@@ -79,7 +80,9 @@ bool CsvRecords::skip_delimiter() {
   return false;
 }
 
-std::string unescape_csv(std::string_view text) {
+std::string unescaped(const CsvField& field) {
+  const std::string_view text = field.text;
+  if (!field.is_quoted) return std::string(text);
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
     plain += text[i];

@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// The most fields that a line may have: each takes 32 bytes while its line is read.
+/// The most fields that a line may have: each takes 40 bytes while its line is read.
 inline constexpr size_t kMostCsvFields = size_t{1} << 19;
 
 /// A field of the text, without its quotes; its position counts from 1, in bytes.
@@ -17,6 +17,7 @@ struct CsvField {
   std::string_view text;
   int64_t line = 0;
   int64_t column = 0;
+  bool is_quoted = false;  ///< then `text` has two quotes for each that it means (unescaped)
 };
 
 /// Reads records one after the other. *Source:* RFC 4180, with LF or CRLF, blank lines at the end
@@ -46,7 +47,8 @@ class CsvRecords {
   int64_t line_ = 1;
 };
 
-/// The text of a quoted field with each doubled quote made single.
-std::string unescape_csv(std::string_view text);
+/// The text that a field means: each doubled quote of a quoted field is made single. Elsewhere,
+/// quotes are text as they stand.
+std::string unescaped(const CsvField& field);
 
 }  // namespace lacuna

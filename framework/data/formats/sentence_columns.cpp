@@ -91,7 +91,7 @@ std::vector<std::string> column_names(CsvRecords& records) {
   std::vector<CsvField> fields;
   std::vector<std::string> names;
   if (records.next(fields)) {
-    for (const CsvField& field : fields) names.push_back(unescape_csv(field.text));
+    for (const CsvField& field : fields) names.push_back(unescaped(field));
   }
   return names;
 }

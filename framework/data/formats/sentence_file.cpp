@@ -103,6 +103,10 @@ size_t end_of_label(std::string_view line) {
 
 }  // namespace
 
+LabelText SentenceFile::kind_of_label() const {
+  return columns_.are_labels_ignored ? LabelText::Quoted : LabelText::IntegerOrName;
+}
+
 void SentenceFile::read_lines(std::string_view text, SentenceLabels& labels) {
   const size_t last = text.find_last_not_of("\r\n");
   std::string_view left = text.substr(0, last == std::string_view::npos ? 0 : last + 1);
@@ -120,7 +124,7 @@ void SentenceFile::read_lines(std::string_view text, SentenceLabels& labels) {
     }
     std::string_view label = line.substr(0, gap);
     const std::string_view sentence = line.substr(gap + 1);
-    LabelText kind = line[gap] == '\t' ? LabelText::IntegerOrName : LabelText::Integer;
+    LabelText kind = line[gap] == '\t' ? kind_of_label() : LabelText::Integer;
     if (is_fast_text(line)) {
       kind = LabelText::Name;
       label.remove_prefix(kFastText.size());
@@ -175,13 +179,14 @@ void SentenceFile::read_table(std::string_view text, SentenceLabels& labels) {
                    fmt::format("expected {} fields, found {}", width_, fields.size()));
     }
     const int64_t line = fields[has_labels_ ? label_at_ : text_at_.front()].line;
+    const auto label_in = [&](const CsvField& field) {
+      return labels.read(unescaped(field), field.is_quoted ? LabelText::Quoted : kind_of_label(),
+                         place_of_line(line));
+    };
     const auto part_at = [&](size_t column) { return part(text, fields[column].text, line); };
     rows_.push_back({.first = part_at(text_at_.front()),
                      .second = has_pairs() ? part_at(text_at_[1]) : Part{},
-                     .label = has_labels_
-                                  ? labels.read(unescape_csv(fields[label_at_].text),
-                                                LabelText::IntegerOrName, place_of_line(line))
-                                  : 0,
+                     .label = has_labels_ ? label_in(fields[label_at_]) : 0,
                      .line = static_cast<uint32_t>(line)});
   }
 }
@@ -198,8 +203,10 @@ int64_t SentenceFile::largest_label() const {
 }
 
 std::string SentenceFile::text_of(const Part& part) const {
-  const std::string_view piece = text_.substr(part.begin, part.size);
-  return columns_.texts.empty() ? std::string(piece) : unescape_csv(piece);
+  const CsvField field{
+      .text = text_.substr(part.begin, part.size),
+      .is_quoted = !columns_.texts.empty() && part.begin > 0 && text_[part.begin - 1] == '"'};
+  return unescaped(field);
 }
 
 std::vector<std::string> SentenceFile::texts(int64_t index) const {

@@ -14,6 +14,7 @@ namespace lacuna {
 
 class CsvRecords;
 class SentenceLabels;
+enum class LabelText;
 
 /// Where a file's text is while its sentences are in use.
 enum class TextPlace { InMemory, OnDisk };
@@ -63,6 +64,7 @@ class SentenceFile {
   void read();
   const Row& row(int64_t index) const { return rows_[static_cast<size_t>(index)]; }
   Part part(std::string_view text, std::string_view piece, int64_t line) const;
+  LabelText kind_of_label() const;  // of one without quotes that may be a name
   void read_lines(std::string_view text, SentenceLabels& labels);
   void read_table(std::string_view text, SentenceLabels& labels);
   void find_columns(CsvRecords& records);

@@ -11,15 +11,10 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/data/formats/csv_fields.hpp"
 
 namespace lacuna {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
 
 // Tables have 1.0 where a column once had gaps.
 std::optional<double> number_in(std::string_view text) {
@@ -29,6 +24,19 @@ std::optional<double> number_in(std::string_view text) {
     return std::nullopt;
   }
   return value;
+}
+
+// Whether the first label of a file makes all of them names.
+bool begins_names(std::string_view label, LabelText kind) {
+  if (kind == LabelText::Name) return true;
+  if (kind == LabelText::Integer || label.empty()) return false;
+  const std::optional<double> value = number_in(label);
+  return !value || (kind == LabelText::Quoted && std::isnan(*value));
+}
+
+bool is_missing_label(std::string_view label, LabelText kind) {
+  const bool may_be = kind == LabelText::Integer || kind == LabelText::IntegerOrName;
+  return may_be && is_missing_field(label);
 }
 
 }  // namespace
@@ -46,12 +54,9 @@ SentenceLabels::SentenceLabels(int64_t num_labels, const std::vector<std::string
 }
 
 int32_t SentenceLabels::read(std::string_view text, LabelText kind, const std::string& place) {
-  const std::string_view label = trimmed(text);
-  if (!are_names_) {
-    are_names_ = kind == LabelText::Name ||
-                 (kind == LabelText::IntegerOrName && !label.empty() && !number_in(label));
-  }
-  return *are_names_ ? name(label, place) : number(label, kind, place);
+  const std::string_view label = trimmed_field(text);
+  if (!are_names_) are_names_ = begins_names(label, kind);
+  return *are_names_ ? name(label, kind, place) : number(label, kind, place);
 }
 
 int32_t SentenceLabels::number(std::string_view text, LabelText kind,
@@ -69,17 +74,23 @@ int32_t SentenceLabels::number(std::string_view text, LabelText kind,
                                       : ""));
 }
 
-int32_t SentenceLabels::name(std::string_view text, const std::string& place) {
+int32_t SentenceLabels::name(std::string_view text, LabelText kind, const std::string& place) {
   auto known = label_of_.find(text);
   const std::optional<double> value = have_texts_ ? number_in(text) : std::nullopt;
   if (known == label_of_.end() && value && *value == std::floor(*value)) {  // 1.0 is 1
     known = label_of_.find(fmt::format("{:.0f}", *value));
   }
-  if (known != label_of_.end()) return known->second;
-  const auto fail = [&](const std::string& expected) {
+  const bool is_missing = is_missing_label(text, kind);
+  if (known != label_of_.end() && (are_known_ || !is_missing)) return known->second;
+  const auto fail = [&](const std::string& expected, const std::string& remedy = "") {
     throw DataError(
-        fmt::format("{}: expected {}, found '{}'", place, expected, printable(text, 40)));
+        fmt::format("{}: expected {}, found '{}'{}", place, expected, printable(text, 40), remedy));
   };
+  if (is_missing && !text.empty()) {
+    fail("the name of a class",
+         "; a label that is missing must be filled in, or its line left out; a class of this name "
+         "needs quotes (in tables) or data.class_names");
+  }
   if (text.empty() || !is_utf8(text) || text.find('\0') != std::string_view::npos) {
     fail("the name of a class, which is text in UTF-8");
   }

@@ -10,9 +10,14 @@
 
 namespace lacuna {
 
-/// What a text in the place of a label may be: an integer alone, since a word could be one of the
-/// sentence; an integer or a name; a name alone.
-enum class LabelText { Integer, IntegerOrName, Name };
+/// What a text in the place of a label may be. In the first two, a word such as NA is a missing
+/// label (is_missing_field), unless a known class has that name.
+enum class LabelText {
+  Integer,        ///< an integer alone, since a word could be one of the sentence
+  IntegerOrName,  ///< either
+  Quoted,         ///< either, and any word is a name
+  Name,           ///< a name alone, whatever the word
+};
 
 /// Reads the labels of one file. The first one decides whether they are integers or names; where
 /// names are known, they are these.
@@ -24,7 +29,7 @@ class SentenceLabels {
                  const std::vector<std::string>& label_texts = {});
 
   /// The label that `text` stands for; of names that are not known, by when they came. *Errors:*
-  /// DataError that begins with `place`.
+  /// DataError that begins with `place`, also where the label is missing.
   int32_t read(std::string_view text, LabelText kind, const std::string& place);
 
   /// Of names that were found: sorts them and returns the final label for each that `read` gave.
@@ -35,7 +40,7 @@ class SentenceLabels {
 
  private:
   int32_t number(std::string_view text, LabelText kind, const std::string& place) const;
-  int32_t name(std::string_view text, const std::string& place);
+  int32_t name(std::string_view text, LabelText kind, const std::string& place);
 
   int64_t num_labels_;
   bool are_known_, have_texts_;

@@ -216,7 +216,7 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
   std::vector<std::string> columns;
   if (has_header) {
     for (const CsvField& field : fields) {
-      columns.push_back(unescape_csv(trimmed_field(field.text)));
+      columns.push_back(std::string(trimmed_field(unescaped(field))));
     }
     require_good_names(path, columns);
     has_record = records.next(fields);

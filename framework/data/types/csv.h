@@ -52,7 +52,8 @@ struct CsvOptions {
   int64_t num_classes = 0;
   /// Classification: names of the classes, where labels are names. Empty: labels are names if the
   /// first one is not a number and num_classes is 0; classes are then numbered in the order of
-  /// their names.
+  /// their names. A label that is_missing_field is an error, unless it is between quotes or one of
+  /// the names given here. The same holds for categories with names.
   std::vector<std::string> class_names = {};
   /// Inputs are the columns with these names, in any position; others are ignored. The label is
   /// read if its column exists, and label_column is ignored. None: by position.

@@ -26,6 +26,21 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return text;
 }
 
+// The name of a class or category; empty where there is none.
+std::string name_in(const CsvField& field) { return std::string(trimmed_field(unescaped(field))); }
+
+// Between quotes, a word such as NA is a name.
+bool is_missing_name(const CsvField& field) {
+  return field.is_quoted ? trimmed_field(field.text).empty() : is_missing_field(field.text);
+}
+
+// What may be done where a name is wanted, and the field may be meant as one.
+std::string quotes_for(const CsvField& field) {
+  const std::string_view word = trimmed_field(field.text);
+  if (word.empty()) return "";
+  return fmt::format("; as a name, it stands between quotes: \"{}\"", printable(word, 40));
+}
+
 }  // namespace
 
 void TableBuilder::set_roles(CsvRoles roles) {
@@ -94,17 +109,15 @@ double TableBuilder::input(const CsvField& field, size_t column,
 // Its code, or −1 where it is none.
 double TableBuilder::category(const CsvField& field, size_t column) {
   Categories& categories = categories_.at(column);
-  const std::string name = unescape_csv(trimmed_field(field.text));
+  const std::string name = name_in(field);
+  const bool is_missing = is_missing_name(field);
   const auto known = categories.code_of.find(name);
-  if (known != categories.code_of.end()) {
+  if (known != categories.code_of.end() && (categories.are_known || !is_missing)) {
     ++categories.count;
     return static_cast<double>(known->second);
   }
-  if (name.empty() && options_.missing == CsvMissing::Kept) return -1.0;
-  if (name.empty()) {
-    fail(field, column, "the name of a category",
-         "; a value that is missing is filled in by data.missing");
-  }
+  if (!categories.are_known && is_missing_field(name)) require_one_form(field, column, name);
+  if (is_missing) return missing_category(field, column);
   if (!is_utf8(name) || name.find('\0') != std::string::npos) {
     fail(field, column, "the name of a category, which is text in UTF-8");
   }
@@ -120,6 +133,20 @@ double TableBuilder::category(const CsvField& field, size_t column) {
   categories.names.push_back(name);
   categories.code_of.emplace(name, static_cast<int64_t>(code));
   return static_cast<double>(code);
+}
+
+double TableBuilder::missing_category(const CsvField& field, size_t column) const {
+  if (options_.missing == CsvMissing::Kept) return -1.0;
+  fail(field, column, "the name of a category",
+       "; a value that is missing is filled in by data.missing" + quotes_for(field));
+}
+
+// As a known category, a word is one with quotes and without: so both cannot be in training.
+void TableBuilder::require_one_form(const CsvField& field, size_t column, const std::string& name) {
+  const auto [word, is_new] = categories_.at(column).words.emplace(name, field.is_quoted);
+  if (is_new || word->second == field.is_quoted || name.empty()) return;
+  fail(field, column,
+       "the word between quotes in all rows (a category), or in none (a missing value)");
 }
 
 // Of names that were found here, labels are numbered in the order of the names.
@@ -280,7 +307,10 @@ double TableBuilder::number(const CsvField& field, size_t column,
 
 int64_t TableBuilder::label(const CsvField& field, size_t column) {
   const std::optional<double> value = parse_field(field.text);
-  if (!labels_are_names_) labels_are_names_ = !value && options_.num_classes == 0;
+  if (!labels_are_names_) {
+    const bool is_word = !value || (field.is_quoted && std::isnan(*value));
+    labels_are_names_ = is_word && options_.num_classes == 0;
+  }
   if (*labels_are_names_) return named_label(field, column);
   const int64_t bound = options_.num_classes > 0 ? options_.num_classes : kMaxClasses;
   if (!value || *value != std::floor(*value) || *value < 0 ||
@@ -295,10 +325,16 @@ int64_t TableBuilder::label(const CsvField& field, size_t column) {
 }
 
 int64_t TableBuilder::named_label(const CsvField& field, size_t column) {
-  const std::string name = unescape_csv(trimmed_field(field.text));
+  const std::string name = name_in(field);
+  const bool is_missing = is_missing_name(field);
   const auto known = label_of_name_.find(name);
-  if (known != label_of_name_.end()) return known->second;
-  if (name.empty()) fail(field, column, "the name of a class");
+  if (known != label_of_name_.end() && (!options_.class_names.empty() || !is_missing)) {
+    return known->second;
+  }
+  if (is_missing) {
+    fail(field, column, "the name of a class",
+         "; a label that is missing must be filled in, or its line left out" + quotes_for(field));
+  }
   if (!is_utf8(name) || name.find('\0') != std::string::npos) {
     fail(field, column, "the name of a class, which is text in UTF-8");
   }

@@ -50,12 +50,15 @@ class TableBuilder {
     std::vector<std::string> names;  // as they came, or as they are known
     std::map<std::string, int64_t, std::less<>> code_of;
     std::map<std::string, int64_t, std::less<>> unknown;  // how often
+    std::map<std::string, bool, std::less<>> words;       // such as NA: whether between quotes
     int64_t count = 0;                                    // fields that have one
   };
 
   double number(const CsvField& field, size_t column, const std::vector<CsvField>& record) const;
   double input(const CsvField& field, size_t column, const std::vector<CsvField>& record);
   double category(const CsvField& field, size_t column);
+  double missing_category(const CsvField& field, size_t column) const;
+  void require_one_form(const CsvField& field, size_t column, const std::string& name);
   std::string remedy_for(size_t column, const std::vector<CsvField>& record) const;
   int64_t label(const CsvField& field, size_t column);
   int64_t named_label(const CsvField& field, size_t column);
