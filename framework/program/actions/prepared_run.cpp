@@ -22,6 +22,8 @@
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/records/start_record.hpp"
+#include "lacuna/framework/train/checks/vocabulary_checks.hpp"
+#include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/loop/run_length.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
 
@@ -217,6 +219,21 @@ Resumption find_resumption(const RunToPrepare& wanted) {
   return {folder, checkpoint, config, written, before, asked, told, step};
 }
 
+// Text with other words may not fit the model or the loss of the run, whose errors would name keys
+// that cannot be changed: so it is compared before these are built.
+DataCheck vocabulary_check(const std::optional<CheckpointFile>& checkpoint) {
+  if (!checkpoint) return {};
+  return [file = *checkpoint](const DataSplits& data) {
+    if (data.train->tokenizer() == nullptr) return;
+    const StateDict state = file.read().state;
+    naming_file(file.path(), [&] {
+      if (!state.contains("data/example_shape")) return;
+      require_learned_vocabulary(*data.train,
+                                 InputFormat::from_state(state.below("data")).tokenizer);
+    });
+  };
+}
+
 PreparedRun prepare_resumed(const RunToPrepare& wanted) {
   const std::shared_ptr<Communicator>& job = wanted.job;
   Resumption run =
@@ -226,8 +243,8 @@ PreparedRun prepare_resumed(const RunToPrepare& wanted) {
   const std::optional<CheckpointFile>& checkpoint = shared.file();
   const RunFolder& folder = run.folder;
   apply_process_options(config);
-  auto experiment =
-      build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh, job);
+  auto experiment = build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh, job,
+                                     vocabulary_check(checkpoint));
   if (checkpoint && is_first(wanted)) {
     refuse_additions(experiment->config, run.written, folder.config_path(),
                      {.optimizer = wanted.change});

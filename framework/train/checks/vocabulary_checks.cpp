@@ -64,6 +64,13 @@ bool has_same_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
   return data.tokenizer()->to_json() == learned->to_json();
 }
 
+void require_learned_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
+  if (has_same_vocabulary(data, learned)) return;
+  throw CheckpointError(
+      "the data has a different vocabulary than the run was trained with; a run can only continue "
+      "on the same data");
+}
+
 void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
   if (has_same_vocabulary(data, learned)) return;
   throw ConfigError("the teacher was trained on text with a different vocabulary than the data's");

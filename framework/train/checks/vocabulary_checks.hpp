@@ -14,6 +14,9 @@ namespace lacuna {
 /// text. Where one of the two is no text there is nothing to compare. *Cost:* both written as JSON.
 bool has_same_vocabulary(const Dataset& data, const TokenizerPtr& learned);
 
+/// For a run that goes on. *Errors:* CheckpointError "the data has a different vocabulary …".
+void require_learned_vocabulary(const Dataset& data, const TokenizerPtr& learned);
+
 /// *Errors:* ConfigError "the teacher was trained on text with another vocabulary than the data's".
 void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned);
 

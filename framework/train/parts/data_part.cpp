@@ -25,6 +25,7 @@ void build_data(ExperimentBuild& b) {
   } else {
     data = load_data_of(b.e.config, b.e.train.seed);
   }
+  if (b.check_data) b.check_data(data);
   b.origins.data = data.hashes;
   b.origins.train_size = data.train->size();
   b.origins.columns = {

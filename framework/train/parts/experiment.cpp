@@ -13,7 +13,8 @@ namespace lacuna {
 namespace {
 
 std::unique_ptr<Experiment> build(const Config& config, Start start,
-                                  std::shared_ptr<Communicator> job, const DataSplits* data) {
+                                  std::shared_ptr<Communicator> job, const DataSplits* data,
+                                  const DataCheck& check_data = {}) {
   register_builtins();
   rename_earlier_keys(config);
   require_known_sections(config);
@@ -23,7 +24,11 @@ std::unique_ptr<Experiment> build(const Config& config, Start start,
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
   config.get("train").require_all_read();
-  ExperimentBuild build{.e = *e, .start = start, .job = std::move(job), .read_before = data};
+  ExperimentBuild build{.e = *e,
+                        .start = start,
+                        .job = std::move(job),
+                        .read_before = data,
+                        .check_data = check_data};
   for (const ExperimentPart& part : experiment_parts()) part.read(build);
   for (const ExperimentPart& part : experiment_parts()) part.build(build);
   config.require_all_read();
@@ -36,8 +41,9 @@ std::unique_ptr<Experiment> build(const Config& config, Start start,
 }  // namespace
 
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
-                                             std::shared_ptr<Communicator> job) {
-  return build(config, start, std::move(job), nullptr);
+                                             std::shared_ptr<Communicator> job,
+                                             const DataCheck& check_data) {
+  return build(config, start, std::move(job), nullptr, check_data);
 }
 
 std::unique_ptr<Experiment> build_experiment_on(const DataSplits& data, const Config& config,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -109,17 +110,22 @@ enum class Start {
   FromCheckpoint,  ///< a checkpoint is loaded next: `model.init_from` is not read again
 };
 
+using DataCheck = std::function<void(const DataSplits&)>;
+
 /// Builds all parts (experiment_part.hpp), and checks that they fit each other and that every key
 /// was understood: every command that builds an experiment makes the same checks. Nothing outside
 /// of the experiment changes: `train.threads` and `train.layout_fallback` belong to the process;
 /// the lacuna program sets them, and other programs may (`set_num_threads`, `set_fallback_policy`;
 /// the number of threads first, because layouts are measured here). `job`: the processes that train
 /// it together (train.shards); they must agree in data and first values. null: this one. Where
-/// batches are cut into shards nothing is measured. *Errors:* ConfigError, also for a plan that can
-/// only be a mistake; DataError; CheckpointError (of `model.init_from`); MemoryError when the
-/// values of a fresh start can never fit, or what training holds besides them: before any is drawn.
+/// batches are cut into shards nothing is measured. `check_data`: receives the data before the
+/// model is built for it, and throws if it is not as expected; none: all is accepted. *Errors:*
+/// ConfigError, also for a plan that can only be a mistake; DataError; CheckpointError (of
+/// `model.init_from`); MemoryError when the values of a fresh start can never fit, or what training
+/// holds besides them: before any is drawn.
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh,
-                                             std::shared_ptr<Communicator> job = nullptr);
+                                             std::shared_ptr<Communicator> job = nullptr,
+                                             const DataCheck& check_data = {});
 
 /// The configuration of the run that wrote a checkpoint; `path` is for messages. *Errors:*
 /// CheckpointError when there is none, as in what `save_model` writes.

@@ -17,6 +17,7 @@ struct ExperimentBuild {
   Start start;
   std::shared_ptr<Communicator> job;        ///< null: one process
   const DataSplits* read_before = nullptr;  ///< data that is there already; null: it is read
+  DataCheck check_data = {};                ///< called as soon as the data is there, if given
   RunOrigins origins = {};
   FirstValues first = {};
 

@@ -36,11 +36,7 @@ namespace {
 void require_same_names(const DataSplits& data, const StateDict& state) {
   if (!state.contains("data/example_shape")) return;
   const InputFormat saved = InputFormat::from_state(state.below("data"));
-  if (!has_same_vocabulary(*data.train, saved.tokenizer)) {
-    throw CheckpointError(
-        "the data has a different vocabulary than the run was trained with; a run can only "
-        "continue on the same data");
-  }
+  require_learned_vocabulary(*data.train, saved.tokenizer);
   const std::string moved =
       compare_columns(
           {.inputs = saved.columns, .label = saved.label_column, .categories = saved.categories},

@@ -49,6 +49,23 @@ TEST_F(Vocabulary, OfOtherTextIsRefusedOnResuming) {
       0);
 }
 
+// Neither the model nor the loss of the run fits the data then, and neither is what is wrong.
+TEST_F(Vocabulary, OfAnotherSizeIsRefusedOnResuming) {
+  ASSERT_EQ(train({"--set", "loss={class_weights: [1, 1, 1, 1, 1, 1, 1]}"}, "run").code, 0);
+  for (const std::string& text : {text_with('a') + "xyz", text_with('b')}) {
+    write_text(text_, text);
+    for (const bool changes : {false, true}) {
+      std::vector<std::string> resume = {"train",        "--resume", "--run-dir",
+                                         run_dir("run"), "--set",    "train.steps=4"};
+      if (changes) resume.emplace_back("--change");
+      const Ended ended = run_lacuna(resume);
+      EXPECT_EQ(ended.code, 1);
+      EXPECT_THAT(ended.err, HasSubstr("a different vocabulary than the run was trained with"));
+      EXPECT_THAT(ended.err, Not(HasSubstr("vocab_size")));
+    }
+  }
+}
+
 // The same characters, as many of them, in another order; moved elsewhere it is the same text.
 TEST_F(Vocabulary, OfTheSameKindDoesNotMakeItTheSameText) {
   ASSERT_EQ(train({}, "run").code, 0);
