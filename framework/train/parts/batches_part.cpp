@@ -69,8 +69,22 @@ std::unique_ptr<DataParallel> make_parallel(const Experiment& e,
   return std::make_unique<DataParallel>(*e.model, job, options);
 }
 
+// Without whole batches there is nothing to train on. On resuming, the data has become smaller.
+void require_whole_batch(const ExperimentBuild& b) {
+  const TrainOptions& train = b.e.train;
+  const int64_t size = b.e.data.train->size();
+  if (!b.is_fresh() || !train.drop_last || size >= train.batch_size) return;
+  b.e.config.get("train")
+      .get("drop_last")
+      .error(fmt::format(
+          "a data set of {} examples has no whole batch of {}; keep the last partial batch "
+          "(drop_last: false), or make batch_size smaller",
+          size, train.batch_size));
+}
+
 void build_batches(ExperimentBuild& b) {
   const TrainOptions& train = b.e.train;
+  require_whole_batch(b);
   const int64_t shards = shards_of(train, b.job.get());
   const int64_t processes = b.job == nullptr ? 1 : b.job->size(),
                 rank = b.job == nullptr ? 0 : b.job->rank();
