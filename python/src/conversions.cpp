@@ -19,12 +19,18 @@ Config convert(const py::handle& value, const std::string& path, int depth = 0);
 
 Config convert_map(const py::dict& value, const std::string& path, int depth) {
   Config config = Config::map();
+  const std::string where = "configuration" + (path.empty() ? "" : " '" + path + "'");
   for (const auto& [key, item] : value) {
-    if (!py::isinstance<py::str>(key)) {
-      throw py::type_error("configuration" + (path.empty() ? "" : " '" + path + "'") +
-                           ": the key " + std::string(py::repr(key)) + " is not text");
+    // Labels are integers in class_names, as YAML has them.
+    const bool is_integer = py::isinstance<py::int_>(key) && !py::isinstance<py::bool_>(key);
+    if (!is_integer && !py::isinstance<py::str>(key)) {
+      throw py::type_error(where + ": the key " + std::string(py::repr(key)) +
+                           " is neither text nor an integer");
     }
-    const auto name = key.cast<std::string>();
+    const auto name = is_integer ? std::string(py::str(key)) : key.cast<std::string>();
+    if (is_integer && value.contains(py::str(key))) {
+      throw py::value_error(where + ": the key " + name + " is given twice");
+    }
     config.set(name, convert(item, path.empty() ? name : path + "." + name, depth));
   }
   return config;

@@ -229,8 +229,8 @@ void bind_data(py::module_& module) {
       .def("__next__", &EpochIterator::next);
   py::class_<Loader, std::shared_ptr<Loader>>(
       module, "Loader",
-      "Batches of a dataset, as pairs of arrays. A loop over the loader yields the batches of one "
-      "epoch; the next loop yields those of the next epoch.")
+      "Batches of a dataset, as pairs of arrays. A loop over the loader ends with its epoch; the "
+      "next loop yields the next epoch, or the rest of this one after a `break`.")
       .def(py::init(&make_loader), py::arg("dataset"), py::arg("batch_size") = 128,
            py::arg("shuffle") = true, py::arg("drop_last") = false, py::arg("seed") = 0,
            py::arg("prefetch") = 2)

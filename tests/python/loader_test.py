@@ -1,4 +1,4 @@
-"""Loaders over data of Python's, which must not wait for each other; and answers of arrays."""
+"""Loaders over data of Python, which must not wait; answers of arrays; names of labels."""
 
 import subprocess
 import sys
@@ -77,3 +77,27 @@ def test_a_run_is_evaluated_with_answers_of_its_shape(tmp_path):
     assert run.evaluate(X[0], y[:1])["examples"] == 1
     with pytest.raises(lc.DataError, match=r"shape \[2, 40\] do not fit 40 examples"):
         run.evaluate(X, y.T)
+
+
+def test_a_loop_after_a_break_yields_the_rest_of_the_epoch():
+    loader = lc.Loader(lc.ArrayDataset(X, np.arange(40) % 2), batch_size=10)
+    for _ in loader:
+        break
+    assert (loader.epoch, loader.batch_in_epoch) == (0, 1)
+    assert len(list(loader)) == 3
+    assert len(list(loader)) == 4
+
+
+def test_labels_may_be_integer_keys_of_class_names(tmp_path):
+    (tmp_path / "news.txt").write_text("1 a b\n2 c d\n1 e f\n")
+    data = {"type": "labelled_text", "train": str(tmp_path / "news.txt")}
+    names = {1: "World", 2: "Sports"}
+    train = lc.load_data({**data, "class_names": names})["train"]
+    assert train.class_names == ["World", "Sports"]
+    same = lc.load_data({**data, "class_names": {str(k): v for k, v in names.items()}})
+    assert same["train"].class_names == ["World", "Sports"]
+    with pytest.raises(ValueError, match="'class_names': the key 1 is given twice"):
+        lc.load_data({**data, "class_names": {1: "a", "1": "b"}})
+    for key in (True, 1.5, None, (1,)):
+        with pytest.raises(TypeError, match="is neither text nor an integer"):
+            lc.load_data({**data, "class_names": {key: "a", 2: "b"}})
