@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "docs/documents.h"
 #include "lacuna/framework/io/yaml.h"
@@ -60,6 +62,33 @@ TEST(RunFolderDocument, NamesEveryKeyOfMetricsAndSummary) {
   }
   EXPECT_EQ(splits, (std::set<std::string>{"test", "train", "update", "validation"}));
   expect_documented(load_yaml(run.summary_path()), words);
+}
+
+// Outputs of other commands do not replace them.
+TEST(RunFolderDocument, NamesFilesThatOutputsMayNotReplace) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  std::filesystem::create_directories(run + "/checkpoints");
+  std::ofstream(run + "/config.yaml") << "{}";
+  std::set<std::string> files;
+  for (const std::string& line : documents::read_lines("docs/reference/run-folder.md")) {
+    if (line.starts_with("## ")) break;
+    if (!line.starts_with("  ")) continue;
+    // The first word of the line, and names in the words after it.
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      while (word.ends_with(',') || word.ends_with('.')) word.pop_back();
+      const std::string end = std::filesystem::path(word).extension().string();
+      if (end == ".json" || end == ".jsonl" || end == ".h5" || end == ".yaml" || end == ".txt") {
+        files.insert(word);
+      }
+    }
+  }
+  EXPECT_GE(files.size(), 14u);
+  for (const std::string& file : files) {
+    EXPECT_THROW(require_no_file_of_a_run("--out", run + "/" + file), ConfigError) << file;
+  }
+  EXPECT_NO_THROW(require_no_file_of_a_run("--out", run + "/predictions.csv"));
 }
 
 }  // namespace
