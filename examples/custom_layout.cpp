@@ -1,5 +1,4 @@
-// The `lacuna` program with a layout and a sparsifier of one's own, which a configuration then
-// names:
+// The `lacuna` program with a user-defined layout and sparsifier, which a configuration then names:
 //   example_custom_layout train configs/quickstart.yaml --run-dir runs/rows
 //     --set 'sparsity=null' --set 'sparsifiers=[{tensor: "*.weight", every: 10, layout:
 //     coordinates, sparsifier: {type: largest_of_rows, keep: 8}}]'
@@ -7,7 +6,7 @@
 
 using namespace lacuna;
 
-/// Row and column of every nonzero, ascending: what such a layout knows of a pattern.
+/// Row and column of every nonzero, ascending: the index of such a layout.
 struct Coordinates final : PatternIndex {
   explicit Coordinates(Positions positions_) : positions(std::move(positions_)) {}
   int64_t bytes() const override { return 4 * positions.count() + 8 * positions.rows(); }

@@ -1,4 +1,4 @@
-// The `lacuna` program with a sparsity algorithm of one's own, which a configuration then names:
+// The `lacuna` program with a user-defined sparsity algorithm, which a configuration then names:
 //   example_custom_sparsity train configs/quickstart.yaml --run-dir runs/descent
 //     --set 'sparsity={algorithm: descent, sparsity: 0.9, update: {freq: 100, stop: 1100}}'
 #include <algorithm>
@@ -15,7 +15,7 @@ class Descent final : public Set {
   std::string_view type() const override { return "descent"; }
 
  protected:
-  // Asked before the forward pass, so that the backward pass keeps the dense gradient.
+  // Called before the forward pass, so that the backward pass keeps the dense gradient.
   bool wants_dense_gradient(int64_t step) const override {
     return update_schedule().is_update(step);
   }

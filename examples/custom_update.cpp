@@ -1,4 +1,4 @@
-// A sparsity algorithm of one's own that overrides `update()` alone, called after every step:
+// A user-defined sparsity algorithm that overrides `update()` alone, called after every step:
 //   example_custom_update train configs/quickstart.yaml --run-dir runs/threshold
 //     --set 'sparsity={algorithm: threshold}'
 #include <vector>

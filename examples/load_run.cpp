@@ -1,4 +1,4 @@
-// A trained run from C++: opened, looked at, and used on images.
+// A trained run from C++: opened, inspected and used on images.
 // usage: load_run RUN
 #include <algorithm>
 #include <cstdio>

@@ -14,9 +14,11 @@ int main(int argc, char** argv) try {
   const LoadedRun run = load_run(argv[1]);
   const InputFormat& format = run.inputs;
 
-  // Columns are found by their names, in any order; others are left out, the answers' too.
+  // Columns are found by their names, in any order; others are left out, the answers' too. Missing
+  // values and dates are refused here.
   const CsvTable table = read_csv(
-      argv[2], {.task = Task::None, .wanted = CsvColumns{format.columns, format.label_column}});
+      argv[2], {.task = Task::None,
+                .wanted = CsvColumns{format.columns, format.label_column, format.categories}});
   const Tensor outputs = run.predict(table.examples);  // normalized as the training data was
 
   const auto task = run.config.at("data").get<std::string>("task", "classification");

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   define(model);
   Adam optimizer(model.parameters(), {.lr = 3e-3});
 
-  // Sparse from here on: nine in ten weights of fc1 are pruned, and stay so.
+  // Sparse from here on: 90 % of the weights of fc1 are pruned and stay pruned.
   Static sparsity({.sparsity = 0.9, .param_filter = "fc1.weight"});
   model.apply(sparsity);
   optimizer.apply(sparsity);

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   }
   const double dense = accuracy(model, *data.test);
 
-  // A few batches tell which inputs the weights meet.
+  // A few batches show the inputs of each layer.
   std::vector<Tensor> batches;
   for (int i = 0; i < 4; ++i) batches.push_back(loader.next().inputs);
 

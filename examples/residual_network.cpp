@@ -8,7 +8,7 @@
 
 using namespace lacuna;
 
-// 3 x 3, with a normalization behind it that makes a bias needless.
+// A 3 x 3 convolution; the normalization after it makes a bias unnecessary.
 template <class Group>
 void add_convolution(Group& group, const std::string& number, int64_t in, int64_t out,
                      int64_t stride) {
@@ -21,8 +21,8 @@ void add_convolution(Group& group, const std::string& number, int64_t in, int64_
   group.template add<BatchNorm>("bn" + number, {.channels = out});
 }
 
-// y = relu(layers(x) + shortcut(x)); the layers of a residual stand on the level that it is added
-// to, as in block1.conv1.
+// y = relu(layers(x) + shortcut(x)); the layers of a residual get names at the level of its parent,
+// as in block1.conv1.
 void add_block(Sequential& model, const std::string& name, int64_t in, int64_t out,
                int64_t stride) {
   auto& block = model.add<Sequential>(name);

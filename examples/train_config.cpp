@@ -1,4 +1,4 @@
-// A configuration trained from C++, as `lacuna train` does it, with an eye on its steps.
+// A configuration trained from C++, as `lacuna train` does it, watching its steps.
 // usage: train_config CONFIG RUN_DIR [KEY=VALUE ...]
 #include <cstdio>
 #include <exception>

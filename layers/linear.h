@@ -24,8 +24,9 @@ class Linear final : public AffineLayer, public RowByRow {
     /// the weight is, or is drawn with a standard deviation (WeightDraw::zero_bias).
     WeightDraw init = WeightInit::Default;
     /// Number of inputs of one output that `init` uses: all, the nonzeros of the first mask
-    /// (`FanIn::nonzeros()`), or a number. With nonzeros, the bias is still drawn for all inputs,
-    /// because it is a single number for any number of inputs.
+    /// (`FanIn::nonzeros()`), or a number. With nonzeros, a given standard deviation grows by √(all
+    /// / nonzeros), and the bias is still drawn for all inputs, because it is a single number for
+    /// any number of inputs.
     FanIn init_fan_in = FanIn::all();
 
     /// Reads `out_features`, `in_features` (by default those of the input), `bias`, `init` and

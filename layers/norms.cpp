@@ -26,7 +26,7 @@ template <class Options>
 Options checked(const char* type, const Options& options) {
   if (options.features >= 1 && is_eps(options.eps)) return options;
   throw ConfigError(
-      fmt::format("{}: features must be at least 1 and eps above 0, found {} and {:f}", type,
+      fmt::format("{}: features must be at least 1 and eps above 0, found {} and {:g}", type,
                   options.features, options.eps));
 }
 
@@ -153,7 +153,7 @@ GroupNorm::GroupNorm(const Options& options) : options_(options) {
                     channels, groups));
   }
   if (!is_eps(options.eps)) {
-    throw ConfigError(fmt::format("group_norm: eps must be above 0, found {:f}", options.eps));
+    throw ConfigError(fmt::format("group_norm: eps must be above 0, found {:g}", options.eps));
   }
   weight_ = register_parameter("weight", filled(channels, 1.0));
   bias_ = register_parameter("bias", filled(channels, 0.0));

@@ -57,8 +57,8 @@ std::span<const float> kept_gradient(const Parameter& parameter) {
 
 void require_option_at_least(const std::string& key, double value, double low) {
   if (!(value >= low && std::isfinite(value))) {
-    throw OptionError(
-        key, "expected a number of at least " + in_words(low) + ", found " + in_words(value));
+    throw OptionError(key, "expected a finite number of at least " + in_words(low) + ", found " +
+                               in_words(value));
   }
 }
 

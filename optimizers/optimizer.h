@@ -36,7 +36,7 @@ class OptionError : public ConfigError {
   std::string problem_;
 };
 
-/// *Errors:* OptionError unless low ≤ value (NaN fails too).
+/// *Errors:* OptionError unless `value` is finite and at least `low`.
 void require_option_at_least(const std::string& key, double value, double low);
 /// *Errors:* OptionError unless 0 ≤ value < 1.
 void require_option_fraction(const std::string& key, double value);
@@ -73,8 +73,9 @@ struct OptimizerOptions {
   Schedule lr;                ///< learning rate, at least 0, as a function of the steps done
   double weight_decay = 0.0;  ///< at least 0
   /// Steps over which the learning rate rises: it is multiplied by min(1, (steps done + 1)/warmup).
+  /// From 0 to 2⁵³.
   int64_t warmup = 0;
-  /// Largest norm of all gradients together; larger gradients are scaled down to it, as by
+  /// Largest norm of all gradients together, above 0; larger gradients are scaled down to it, as by
   /// PyTorch's clip_grad_norm_. Absent: no clipping.
   std::optional<double> clip_norm = std::nullopt;
   /// Kinds of parameters whose weight decay is 0, except in groups that set their own: "bias"
@@ -118,7 +119,9 @@ class Optimizer {
   /// for every parameter with a gradient, commits and closes scopes, counts the step, runs
   /// post-step hooks. Parameters that have no gradient or are frozen (`Parameter::trainable`) do
   /// not change. *Errors:* ConfigError, before any change, if a learning-rate schedule gives a
-  /// negative or infinite number or NaN; errors of a hook or `update`, after all scopes are closed.
+  /// negative or infinite number or NaN; errors of a hook or `update`, after all scopes are closed;
+  /// StateError, with earlier parameters already updated, if a state that is kept dense cannot be
+  /// stored in a parameter's layout.
   void step();
   /// Drops all gradients, then calls the hooks.
   void zero_grad();
@@ -187,7 +190,8 @@ class Optimizer {
   };
 
   /// *Errors:* ConfigError on a value out of range, and on a group's glob that matches no
-  /// parameter (with the nearest name); StateError without parameters, or when two share a name.
+  /// parameter (with the nearest name); StateError without parameters, on a null one, or when two
+  /// share a name.
   Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOptions& options);
 
   /// The states of each parameter that `update` works on and that are saved: the same at any time.

@@ -126,7 +126,7 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
       const bool is_dense = slot.requires_dense || state.contains(name + kDenseMark);
       const int64_t* mark = find_count(state, name + kDenseMark);
       if (state.contains(name + kDenseMark) && (mark == nullptr || *mark != 1)) {
-        lines.push_back("'" + name + kDenseMark + "' is not 1, the only value it has");
+        lines.push_back("'" + name + kDenseMark + "' must be 1");
       }
       // A parameter that has not been updated yet has no states.
       if (!state.contains(name) && steps == 0) continue;
@@ -167,7 +167,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
   }
   const std::vector<std::string> lines = differences(state);
   if (!lines.empty()) {
-    throw CheckpointError("the saved optimizer state does not fit: " + join(lines, "; "));
+    throw CheckpointError("the saved optimizer state does not fit: " + join_foreign(lines, "; "));
   }
   steps_ = state.get<int64_t>("step");
   earlier_steps_ = state.contains(kEarlierSteps) ? state.get<int64_t>(kEarlierSteps) : 0;

@@ -10,9 +10,9 @@ namespace lacuna {
 
 /// A weight's moments start at zero when it grows, as those of all weights did at the first step.
 /// Bias correction compensates for this, by the number of updates. If updates are counted per
-/// parameter, as in other tools, a large number of updates leaves no correction: the first steps of
-/// a grown weight are then up to (1 − β₁) / √(1 − β₂) times too large, 3.2 times (at most 6.6
-/// times) with the usual betas.
+/// parameter, as in other tools, a large number of updates leaves no correction: the step of a
+/// weight that was grown t updates ago is then up to (1 − β₁ᵗ) / √(1 − β₂ᵗ) times too large; with
+/// the usual betas 3.2 times at first, and 6.6 times after twelve updates.
 struct RegrownWeights {
   /// The updates that bias correction counts: the parameter's, or each weight's since it was grown.
   enum class Age { Shared, Own };

@@ -77,7 +77,8 @@ class SparsityAlgorithm {
   virtual void calibrate_on(const CalibrationData& data);
 
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError if the filter
-  /// chooses nothing; StateError on a second call, or if a parameter already has an algorithm.
+  /// chooses nothing; ShapeError if groups or pattern do not fit a parameter; StateError on a
+  /// second call, or if a parameter already has an algorithm.
   void apply(Module& module);
   /// Hooks the optimizer's step. *Errors:* StateError before `apply(module)`, on a second call
   /// without `release_optimizer`, or if the optimizer does not train one of the parameters, or one
@@ -123,15 +124,16 @@ class SparsityAlgorithm {
   double target_sparsity(const Parameter& parameter) const;
   /// The pattern of a parameter's masks; unstructured if the algorithm does not manage it.
   PatternShape pattern(const Parameter& parameter) const;
-  /// What the last topology update did, one entry per parameter; empty if the last step made none.
+  /// The changes of the last topology update, one entry per parameter; empty if the last step made
+  /// none.
   const std::vector<MaskUpdate>& last_update() const { return last_update_; }
 
   /// Its parts, and the algorithm that it is a part of; null if there is none.
   const std::vector<SparsityAlgorithm*>& parts() const { return parts_; }
   SparsityAlgorithm* outer() const { return outer_; }
 
-  /// What a run of `total_steps` will do, once applied to a model. *Errors:* ConfigError if the
-  /// plan is certainly a mistake.
+  /// The plan of a run of `total_steps`, once applied to a model. *Errors:* ConfigError if the plan
+  /// is certainly a mistake.
   std::vector<PlannedParameter> plan(int64_t total_steps) const;
   /// Completes a plan that begins with other parameters than the managed ones, or with another
   /// state of theirs: the state at the beginning of a later phase.
@@ -218,8 +220,8 @@ class SparsityAlgorithm {
   /// one's limits of layouts, its switch `autoupdate`, hooks and records. *Ownership:* the caller
   /// keeps the part.
   void add_part(SparsityAlgorithm& part);
-  /// What `release` does, for a part, also during an update of the whole. `loaded`: the values come
-  /// from a checkpoint and stay, too.
+  /// Releases a part, also during an update of the whole. `loaded`: the values come from a
+  /// checkpoint and stay, too.
   static void release_part(SparsityAlgorithm& part, bool loaded) { part.release_weights(loaded); }
   /// States which parameters belong to the parts.
   void set_parameters(std::vector<ParameterPtr> parameters) { parameters_ = std::move(parameters); }

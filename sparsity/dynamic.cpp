@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/sparsity/weights/target_checks.hpp"
 
@@ -20,7 +21,7 @@ DynamicSparsityAlgorithm::DynamicSparsityAlgorithm(DynamicOptions given, Pattern
     : SparsityAlgorithm(std::move(given), lifetime) {
   if (keeps_alive() && options().pattern.is_structured()) {
     throw ConfigError("keep_alive cannot be combined with a pattern (" +
-                      options().pattern.description() + ")");
+                      options().pattern.description() + "); leave one of them out");
   }
 }
 
@@ -180,8 +181,8 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
   const std::string name(type());
   if (updates.empty()) {
     throw ConfigError(fmt::format(
-        "{}: no update falls within its {} steps; check update.freq, start and stop, or every",
-        name, steps));
+        "{}: no update falls within its {}; check update.freq, start and stop, or every", name,
+        plural(steps, "step")));
   }
   const int64_t last = updates.back();
   const Config sparsity = options().sparsity.schedule().config();
@@ -195,7 +196,7 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
   }
 }
 
-// A fraction that is none, or that climbs again.
+// A fraction that is none, or that rises again.
 void DynamicSparsityAlgorithm::check_drop_fraction(const std::vector<int64_t>& updates) const {
   const int64_t last = updates.back();
   int64_t made = update_schedule().is_update(0) ? 1 : 0;
@@ -204,9 +205,9 @@ void DynamicSparsityAlgorithm::check_drop_fraction(const std::vector<int64_t>& u
   if (schedule_type(drop) == "cosine" &&
       drop.required<double>("half_period") < static_cast<double>(last)) {
     throw ConfigError(fmt::format(
-        "{}: the cosine drop_fraction climbs again after its half_period of {} steps, and updates "
-        "last until step {}; give the larger of both, or stop updates earlier",
-        type(), drop.get("half_period").text(), last));
+        "{}: the cosine drop_fraction rises again after its half_period of {} steps, but updates "
+        "continue until step {}; set half_period to at least {}, or stop the updates earlier",
+        type(), drop.get("half_period").text(), last, last));
   }
 }
 

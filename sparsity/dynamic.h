@@ -15,6 +15,7 @@ namespace lacuna {
 /// Masks start full (dense) unless step 0 is an update step, then as the init method makes them.
 class DynamicSparsityAlgorithm : public SparsityAlgorithm {
  public:
+  /// *Errors:* ConfigError if keep_alive is combined with a pattern.
   explicit DynamicSparsityAlgorithm(DynamicOptions given,
                                     PatternLifetime lifetime = PatternLifetime::ManySteps);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/sparsity/weights/full_groups.hpp"
 
 namespace lacuna {
@@ -64,8 +65,8 @@ void Gmp::forecast(Forecast& forecast) const {
     if (targets[i] <= p.final_nnz || p.final_nnz == p.initial_nnz) continue;
     throw ConfigError(
         fmt::format("{}: the sparsity falls before the last update at step {}, when '{}' has {} "
-                    "nonzeros left and could have {}; what is pruned stays pruned",
-                    type(), at.back(), p.parameter, p.final_nnz, targets[i]));
+                    "left and could have {}; pruned weights stay pruned",
+                    type(), at.back(), p.parameter, plural(p.final_nnz, "nonzero"), targets[i]));
   }
 }
 

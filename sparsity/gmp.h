@@ -19,7 +19,7 @@ class Gmp : public DynamicSparsityAlgorithm {
   /// A schedule that begins at 0 begins dense, unless `init_method` is set.
   FirstMasks first_masks() const override;
 
-  /// *Errors:* also ConfigError if the sparsity falls after the first pruning.
+  /// *Errors:* also ConfigError if the sparsity at the last update is below an earlier one.
   void forecast(Forecast& forecast) const override;
 
  protected:

@@ -14,8 +14,8 @@ class Group final : public SparsityAlgorithm {
  public:
   Group() : SparsityAlgorithm({}) {}
 
-  /// *Errors:* StateError if the algorithm is a Group (use `extend`), or if the group has already
-  /// been applied.
+  /// *Errors:* StateError if the algorithm is null or a Group (use `extend`), or if the group has
+  /// already been applied. A group without algorithms cannot be applied.
   void add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algorithm);
   /// Appends the entries of another group.
   void extend(Group&& other);

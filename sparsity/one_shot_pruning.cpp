@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/sparsity/calibration/calibration_run.hpp"
 #include "lacuna/sparsity/calibration/prune_layer.hpp"
 #include "lacuna/sparsity/options/group_count.hpp"
@@ -95,8 +96,8 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
   options().require_no_updates(name);
   if (!target.is_constant()) {
     throw ConfigError(name +
-                      ": the sparsity must be a constant: it prunes once; several of it in "
-                      "`phases` prune step by step");
+                      ": the sparsity must be a constant, because it prunes only once; to prune in "
+                      "steps, list it several times in `phases`");
   }
   if (!target.is_below_one()) {
     throw ConfigError(name + ": sparsity must be in [0, 1), found " +
@@ -106,8 +107,8 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
   if (pruning_.method == OneShotMethod::SparseGpt ||
       pruning_.granularity == OneShotGranularity::Row) {
     throw ConfigError(name +
-                      ": balance_in_groups and balance_out_groups only work with magnitude, admm "
-                      "and wanda of granularity layer");
+                      ": balance_in_groups and balance_out_groups need granularity: layer, and "
+                      "work with magnitude, wanda and admm only");
   }
 }
 
@@ -219,8 +220,9 @@ class OneShotPruning::Pass {
     }
     if (refused.empty()) return rest;
     throw ConfigError(fmt::format(
-        "{}: the model's forward pass never multiplies with {}, so their inputs are unknown; leave "
-        "them out of param_filter, or give them to magnitude in a list of entries",
+        "{}: the forward pass of the model never multiplies by {}, so the inputs are unknown; "
+        "exclude such weights with param_filter, or prune them by magnitude in an entry of their "
+        "own",
         type, join(refused, ", ")));
   }
 
@@ -264,9 +266,9 @@ void OneShotPruning::require_work() {
   }
   const SparseWeight& first = weights().front();
   throw ConfigError(
-      fmt::format("{}: '{}' has {} nonzeros already, and {} are requested; pruned weights stay "
+      fmt::format("{}: '{}' already has only {}, below the target of {}; pruned weights stay "
                   "pruned, so give a higher sparsity",
-                  type(), first.name(), first.nnz(), first.target_nnz()));
+                  type(), first.name(), plural(first.nnz(), "nonzero"), first.target_nnz()));
 }
 
 // Of a mask that has fewer than the target, all.
@@ -319,9 +321,9 @@ void OneShotPruning::forecast(Forecast& forecast) const {
   if (prunes || targets.empty()) return;
   const PlannedParameter& first = forecast.parameters.front();
   throw ConfigError(
-      fmt::format("{}: '{}' has {} nonzeros before it, and {} are requested; pruned weights stay "
+      fmt::format("{}: '{}' has only {} before it, below the target of {}; pruned weights stay "
                   "pruned, so give a higher sparsity",
-                  type(), first.parameter, first.initial_nnz, targets.front()));
+                  type(), first.parameter, plural(first.initial_nnz, "nonzero"), targets.front()));
 }
 
 StateDict OneShotPruning::state_dict() const {

@@ -34,8 +34,8 @@ Phases::Phases(std::vector<Phase> phases) : SparsityAlgorithm({}), phases_(std::
     SparsityAlgorithm& algorithm = *phases_[i].algorithm;
     // One with a single part may stand for that.
     if (algorithm.parts().size() > 1 || algorithm.type() == "group" || algorithm.type() == type()) {
-      throw StateError(name + " must be a single algorithm, not a " +
-                       std::string(algorithm.type()));
+      throw StateError(name + " must be a single algorithm, found '" +
+                       std::string(algorithm.type()) + "'");
     }
     add_part(algorithm);
   }
@@ -64,7 +64,7 @@ bool Phases::makes_sparse(const ParameterPtr& parameter) const {
 
 // After a release there is nothing to enter a phase with.
 void Phases::require_applied() const {
-  if (parameters().empty()) throw StateError("phases: they must be applied to a model first");
+  if (parameters().empty()) throw StateError("phases must be applied to a model before use");
 }
 
 void Phases::enter(size_t phase, MaskSource source) {

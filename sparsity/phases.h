@@ -23,7 +23,7 @@ struct Phase {
 class Phases final : public SparsityAlgorithm {
  public:
   /// *Errors:* ConfigError unless there are phases, `until` increases and only the last phase has
-  /// none; StateError if a phase is itself a plan of phases.
+  /// none; StateError if an algorithm is null, a Group, or itself a plan of phases.
   explicit Phases(std::vector<Phase> phases);
 
   std::string_view type() const override { return "phases"; }

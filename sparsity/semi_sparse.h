@@ -37,7 +37,8 @@ struct SemiSparseOptions {
 /// gradient and states; the selection.
 class SemiSparse final : public StraightThrough {
  public:
-  /// *Errors:* ConfigError without a pattern, or if `every` is below 1 or `decay` negative.
+  /// *Errors:* ConfigError without a pattern, if `every` is below 1, if `decay` is negative or not
+  /// finite, or if the sparsity is not constant.
   explicit SemiSparse(const SemiSparseOptions& options);
 
   std::string_view type() const override { return "semi_sparse"; }

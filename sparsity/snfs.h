@@ -18,11 +18,12 @@ class Snfs final : public Set {
  public:
   struct Options {
     DynamicOptions common = {};
-    double momentum = 0.9;     ///< α, in [0, 1)
+    double momentum = 0.9;     ///< α, in [0, 1); in a configuration at most 0.999999
     bool redistribute = true;  ///< whether layers exchange nonzeros
   };
 
-  /// *Errors:* ConfigError on a momentum out of range, redistribution with groups, or keep_alive.
+  /// *Errors:* ConfigError on a momentum out of range, redistribution with groups or a pattern, or
+  /// keep_alive.
   explicit Snfs(Options options);
 
   std::string_view type() const override { return "snfs"; }

@@ -22,7 +22,8 @@ class Snip final : public SparsityAlgorithm {
     bool global = true;
   };
 
-  /// *Errors:* ConfigError if the sparsity is not a constant in [0, 1).
+  /// *Errors:* ConfigError if the sparsity is not a constant in [0, 1), or if `global` is combined
+  /// with a pattern.
   explicit Snip(Options options);
 
   std::string_view type() const override { return "snip"; }

@@ -19,7 +19,7 @@ namespace lacuna {
 /// efficient sparsity in PyTorch*, Ivanov et al., 2023 (arXiv:2304.07613).
 class Sparsifier {
  public:
-  /// What a sparsifier must know before it can decide on one element.
+  /// The part of the tensor that a sparsifier needs to decide on one element.
   enum class Scope {
     Streaming,      ///< the element alone
     Blocking,       ///< a group of neighbours

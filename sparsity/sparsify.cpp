@@ -141,7 +141,10 @@ std::unique_ptr<SparsityAlgorithm> sparsify_weights(const std::vector<SparsifyEn
   auto group = std::make_unique<Group>();
   for (const SparsifyEntry& entry : entries) {
     if (!entry.is_weight()) continue;
-    if (entry.sparsifier == nullptr) throw ConfigError("sparsify needs a sparsifier");
+    if (entry.sparsifier == nullptr) {
+      throw ConfigError("the entry '" + entry.tensor +
+                        "' of the sparsifiers has none: the pointer is null");
+    }
     const ParameterFilter filter({entry.tensor});
     group->add(filter, std::make_unique<SparsifiedWeight>(entry, filter));
   }

@@ -20,6 +20,7 @@ struct SparsifyEntry {
   LayoutOption layout = {};  ///< of weights
   int64_t every = 1;         ///< of weights: steps for which a mask is kept
 
+  /// *Errors:* ConfigError if `tensor` names no tensor of a layer.
   bool is_weight() const;
 };
 
@@ -27,10 +28,10 @@ struct SparsifyEntry {
 std::vector<SparsifyEntry> sparsify_from_config(const Config& list, uint64_t seed);
 
 /// Makes the model sparsify activations and their gradients from now on. *Errors:* ConfigError if
-/// an entry matches no layer, with the nearest name.
+/// an entry matches no layer, with the nearest name, or names none of a layer's tensors.
 void sparsify_activations(Module& model, const std::vector<SparsifyEntry>& entries);
 /// The algorithm that trains the entries' weights, to be applied to model and optimizer; null if
-/// there are none.
+/// there are none. *Errors:* ConfigError if an entry has no sparsifier, or names no tensor.
 std::unique_ptr<SparsityAlgorithm> sparsify_weights(const std::vector<SparsifyEntry>& entries);
 
 }  // namespace lacuna

@@ -95,8 +95,8 @@ int64_t nm_target(const PatternShape& pattern, int64_t wanted, int64_t units) {
   const auto slack = static_cast<int64_t>(kSparsityTolerance * static_cast<double>(units)) + 1;
   if (wanted + slack < least) {
     throw ConfigError(
-        "pattern " + pattern.description() + " has a sparsity of " +
-        Config(1.0 - pattern.full_density()).text() + " at most, the schedule asks for " +
+        "pattern " + pattern.description() + " allows a sparsity of at most " +
+        Config(1.0 - pattern.full_density()).text() + ", but the schedule asks for " +
         Config(1.0 - static_cast<double>(wanted) / static_cast<double>(units)).text());
   }
   const int64_t pruned = std::min((units - wanted + m - n - 1) / (m - n), cells);

@@ -11,12 +11,13 @@ namespace lacuna {
 /// Like RigL, but every active row (neuron, filter) has the same number of nonzeros, k, and rows in
 /// which too few weights are salient have none (they are *ablated*). The salient weights are those
 /// that RigL would have after the update: the largest |w| that a drop leaves, and as many positions
-/// of the largest |dense gradient| as it drops. A row with fewer than max(1, ⌊min_salient · target
-/// / rows⌋) of them is ablated, and becomes active again once it has enough. The active rows share
-/// the target, k = target / active, rounded, so ablation makes the others denser. Each row keeps at
-/// most k of the weights that the drop leaves, and grows to k where its |gradient| is largest.
+/// of the largest |dense gradient| as it drops. A row with fewer than max(1, ⌊min_salient · k₀⌋) of
+/// them, with k₀ = target / rows, rounded and at least 1, is ablated, and becomes active again once
+/// it has enough. The active rows share the target, k = target / active, rounded, so ablation makes
+/// the others denser. Each row keeps at most k of the weights that the drop leaves, and grows to k
+/// where its |gradient| is largest.
 ///
-/// At least target / columns rows, those with the most salient weights, stay active, and all rows
+/// At least ⌈target / columns⌉ rows, those with the most salient weights, stay active, and all rows
 /// of the model's last weight (or of all tiles of a last layer in tiles), which are its outputs.
 /// *Source:* Lasby et al., "Dynamic sparse training with structured sparsity", 2024
 /// (arXiv:2305.02299), section 3.1; the treatment of the last layer, and the rounding, as in the

@@ -21,10 +21,11 @@ void backward(const Variable& loss);
 void backward(const Variable& output, const Tensor& grad_output);
 /// Computes gradients from those of several outputs at once, such as the losses of a batch's
 /// shards: nodes run in the reverse order of their creation, whichever output they belong to.
-/// *Errors:* as above, for each output.
+/// *Errors:* as above, for each output; StateError if there are not as many gradients; MemoryError,
+/// with the node, if there is no memory.
 void backward(std::span<const Variable> outputs, std::span<const Tensor> grad_outputs);
 
-/// What the engine reports about a node that it has run.
+/// The engine's report on a node that it has run.
 struct NodeRun {
   std::string name;
   std::vector<Shape> input_shapes;

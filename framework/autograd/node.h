@@ -56,7 +56,7 @@ class Node {
   /// and the rest of it that `backward` did not take.
   void give_earlier(Tensor gradient) { earlier_ = std::move(gradient); }
   Tensor take_earlier() { return std::exchange(earlier_, Tensor()); }
-  /// What is to be added to the gradient of the output; undefined: nothing.
+  /// A tensor to add to the gradient of the output; undefined: none.
   void give_second(Tensor gradient) { second_ = std::move(gradient); }
   Tensor take_second() { return std::exchange(second_, Tensor()); }
 

@@ -56,7 +56,8 @@ Variable Variable::of(const ParameterPtr& parameter) {
   if (parameter->values().shape() != parameter->shape()) {
     throw StateError("parameter '" + parameter->name() + "' is stored in layout '" +
                      std::string(parameter->pattern()->layout().name()) +
-                     "', which only a linear layer can use as its weight");
+                     "', which only linear layers and convolutions can read as their weight; give "
+                     "its sparsity algorithm layout: masked, or use linear() or conv2d()");
   }
   if (!parameter->trainable) return parameter->values();
   Variable variable = leaf(parameter->values());

@@ -33,6 +33,7 @@ class Variable {
   static Variable deferred(const Shape& shape, std::shared_ptr<DeferredValue> value);
 
   bool defined() const { return state_ != nullptr; }
+  /// *Errors:* StateError if it is undefined.
   const Tensor& value() const;
   const Shape& shape() const;
   bool requires_grad() const { return defined() && (creator() || is_leaf()); }
@@ -48,7 +49,9 @@ class Variable {
   /// *Requires* the matrix to hold the value.
   void set_nm(std::shared_ptr<const NmValue> nm);
 
-  /// The gradient that a `leaf` has accumulated; undefined before the first backward.
+  /// The gradient that a `leaf` has accumulated; undefined before the first backward, and for a
+  /// variable made by `of`, whose gradient is the parameter's. *Errors:* StateError if it is no
+  /// leaf.
   const Tensor& gradient() const;
   void zero_gradient();
   /// Adds to the gradient of the leaf (or of its parameter). Called by the engine.

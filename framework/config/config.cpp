@@ -13,6 +13,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/plural.hpp"
 
 namespace lacuna {
 
@@ -97,7 +98,7 @@ std::string Config::text() const {
     case Kind::Scalar:
       return node_->text;
     case Kind::List:
-      return fmt::format("a list of {}", node_->children.size());
+      return "a list of " + plural(static_cast<int64_t>(node_->children.size()), "value");
     case Kind::Map:
       return "a map";
   }

@@ -66,7 +66,8 @@ class Config {
   /// "file.yaml:3:5: train.batch_size", or the known parts of it.
   std::string where() const;
 
-  // Reading a map. A key that is absent or null counts as absent.
+  // Reading a map. A key that is absent or null counts as absent. *Errors:* ConfigError if the node
+  // is a scalar or a list.
   bool has(std::string_view key) const;
   /// The child. *Errors:* ConfigError when it is absent, or this is not a map.
   Config at(std::string_view key) const;
@@ -106,9 +107,10 @@ class Config {
   const std::vector<Entry>& children() const&;
   const std::vector<Entry>& children() const&& = delete;
 
-  /// Children of a list; entries of a map, in order (marked as read). *Errors:* ConfigError when it
-  /// is neither.
+  /// The children of a list, in order; marks them as read. *Errors:* ConfigError if it is no list.
   std::vector<Config> items() const;
+  /// The entries of a map, in order; marks them as read. A null node has none. *Errors:*
+  /// ConfigError if it is a list or a scalar.
   std::vector<Entry> entries() const;
 
   /// *Errors:* ConfigError naming the first key, here or below, that no accessor asked for, and the
@@ -124,13 +126,15 @@ class Config {
   [[noreturn]] void error(std::string_view message) const;
 
   // Writing.
-  /// Sets an entry of a map (a null node becomes a map).
+  /// Sets an entry of a map (a null node becomes a map). *Errors:* ConfigError on another node.
   void set(std::string_view key, Config value);
-  /// Appends to a list (a null node becomes a list).
+  /// Appends to a list (a null node becomes a list). *Errors:* ConfigError on another node.
   void push_back(Config value);
   /// Sets a value at a dotted path; a number indexes a list. Missing maps on the way are created.
-  /// *Errors:* ConfigError when the path leads through a scalar or past a list's end.
+  /// *Errors:* ConfigError if a part of the path is empty, if there are more than 100 parts, or if
+  /// it leads through a scalar or past a list's end.
   void set_path(std::string_view dotted_path, const Config& value);
+  /// Removes an entry of a map; does nothing if it is absent.
   void erase(std::string_view key);
   Config clone() const;
   /// Equal as values: scalars by type and value, maps without regard to order.
@@ -167,6 +171,7 @@ class Config {
 /// Returns `value`. *Errors:* ConfigError unless low ≤ value ≤ high.
 double require_range(const Config& map, std::string_view key, double value, double low,
                      double high);
+/// The same for integers. *Errors:* ConfigError unless low ≤ value ≤ 2⁵³ (config/integer_range.h).
 int64_t require_at_least(const Config& map, std::string_view key, int64_t value, int64_t low);
 
 /// Returns make(). An error that it throws about options that know no file is given the position of

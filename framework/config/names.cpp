@@ -58,6 +58,20 @@ std::optional<std::vector<std::string_view>> match_stars(std::span<const std::st
   return matches;
 }
 
+// At most `most` of the lines, as they can stand in a message, and the number of the others.
+std::string join_shown(std::span<const std::string> lines, std::string_view separator,
+                       size_t most) {
+  constexpr size_t kMostBytes = 2000;
+  std::vector<std::string> shown;
+  for (const std::string& line : lines.first(std::min(lines.size(), most))) {
+    shown.push_back(printable(line, kMostBytes));
+  }
+  if (lines.size() > most) {
+    shown.push_back("and " + std::to_string(lines.size() - most) + " more");
+  }
+  return join(shown, separator);
+}
+
 }  // namespace
 
 bool is_misspelling(std::string_view a, std::string_view b) {
@@ -111,7 +125,8 @@ std::string suggest_name(std::string_view name, std::span<const std::string> can
   const std::string nearest = nearest_name(name, candidates);
   if (!nearest.empty()) return "did you mean '" + nearest + "'?";
   if (candidates.empty()) return "";
-  return "valid are: " + join(candidates, ", ");
+  constexpr size_t kMostNames = 60;
+  return "valid names: " + join_shown(candidates, ", ", kMostNames);
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
@@ -124,15 +139,8 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 }
 
 std::string join_foreign(std::span<const std::string> lines, std::string_view separator) {
-  constexpr size_t kMostLines = 8, kMostBytes = 2000;
-  std::vector<std::string> shown;
-  for (const std::string& line : lines.first(std::min(lines.size(), kMostLines))) {
-    shown.push_back(printable(line, kMostBytes));
-  }
-  if (lines.size() > kMostLines) {
-    shown.push_back("and " + std::to_string(lines.size() - kMostLines) + " more");
-  }
-  return join(shown, separator);
+  constexpr size_t kMostLines = 8;
+  return join_shown(lines, separator, kMostLines);
 }
 
 }  // namespace lacuna

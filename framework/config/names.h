@@ -27,12 +27,14 @@ std::string to_lower(std::string_view text);
 /// distance is above half of the longer name's length).
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-/// Whether one is the other with typing errors: two letters swapped, or one letter (in longer
-/// names, two) missing, added or changed. Case is ignored. Always false for names of one or two
-/// letters.
+/// Whether one is the other with typing errors: its letters in another order, or one letter (if
+/// both names have six or more, two) missing, added or changed. Case is ignored. Always false if a
+/// name has one letter, or both have two.
 bool is_misspelling(std::string_view a, std::string_view b);
 
-/// "did you mean 'x'?" when a candidate is near, else "valid are: a, b, c". Empty if none exist.
+/// "did you mean 'x'?" when a candidate is near, else "valid names: a, b, c". Complete for the keys
+/// and names that a program has; of more than 60 names, as of a large model, "and 62 more" stands
+/// for the others. Empty if none exist.
 std::string suggest_name(std::string_view name, std::span<const std::string> candidates);
 
 /// The strings joined by `separator`.

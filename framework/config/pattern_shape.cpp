@@ -154,14 +154,14 @@ Shape PatternShape::units(const Shape& shape) const {
   return Shape(sizes);
 }
 
-void PatternShape::require_fit(const std::string& whose, const Shape& shape) const {
+void PatternShape::require_fit(const std::string& owner, const Shape& shape) const {
   if (!is_structured()) return;
   const auto require = [&](int64_t size, int64_t divisor, const char* dimension) {
     if (size % divisor == 0) return;
-    throw ShapeError(whose + " of shape " + shape.to_string() + " cannot have the pattern " +
+    throw ShapeError(owner + " of shape " + shape.to_string() + " cannot have the pattern " +
                      description() + ": its " + dimension + " " + number(size) +
                      " is not divisible by " + number(divisor) +
-                     "; change the size, or exclude the weight by param_filter");
+                     "; change the size, or exclude the weight with param_filter");
   };
   const Shape by = divisors();
   require(matrix_rows(shape), by[0], "output dimension");

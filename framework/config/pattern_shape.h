@@ -80,9 +80,9 @@ class PatternShape {
   /// The units of a shape that fits, with that shape's taps: [rows of units, columns of units, kh,
   /// kw]. Units are ordered by their first positions.
   Shape units(const Shape& shape) const;
-  /// *Errors:* ShapeError if the shape is not divisible; the message begins with `whose`, as in
+  /// *Errors:* ShapeError if the shape is not divisible; the message begins with `owner`, as in
   /// "parameter 'fc1.weight'", and the shape.
-  void require_fit(const std::string& whose, const Shape& shape) const;
+  void require_fit(const std::string& owner, const Shape& shape) const;
 
   /// "unstructured", "nm 2:4", "nm 2:4 transposable", "nm 2:4 g8", "block 16x16": the names of
   /// layouts, in files and on the command line.

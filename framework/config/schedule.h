@@ -20,6 +20,7 @@ class Schedule {
 
   /// A constant.
   Schedule(double value);
+  /// `function` is called with steps from 0 on; `config` is only reported.
   Schedule(Function function, Config config);
 
   /// The value at step ≥ 0. `updates` counts the updates made before this one; only `cycling`
@@ -54,8 +55,10 @@ class UpdateSchedule {
  public:
   /// Every step.
   UpdateSchedule() = default;
+  /// *Errors:* ConfigError unless freq ≥ 1 and start ≥ 0. With stop ≤ start there are no updates.
   static UpdateSchedule every(int64_t freq, int64_t start = 0,
                               std::optional<int64_t> stop = std::nullopt);
+  /// In any order. *Errors:* ConfigError on a negative step.
   static UpdateSchedule at_steps(std::vector<int64_t> steps);
   /// null → every step; `{freq, start, stop}` or `{steps: […]}`. *Errors:* ConfigError.
   static UpdateSchedule from_config(const Config& config);

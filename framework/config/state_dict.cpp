@@ -36,10 +36,13 @@ int64_t StateDict::count(std::string_view name, int64_t most) const {
 double StateDict::number(std::string_view name, double least, double most) const {
   const auto value = get<double>(name);
   if (value >= least && value <= most) return value;
-  refuse(name, "is " + Config(value).text() + ", expected " +
-                   (least == -kLargestNumber
-                        ? "a finite number"
-                        : "a number from " + Config(least).text() + " to " + Config(most).text()));
+  std::string expected = "a finite number";
+  if (most != kLargestNumber) {
+    expected = "a number from " + Config(least).text() + " to " + Config(most).text();
+  } else if (least != -kLargestNumber) {
+    expected += " of at least " + Config(least).text();
+  }
+  refuse(name, "is " + Config(value).text() + ", expected " + expected);
 }
 
 void StateDict::merge(std::string_view prefix, StateDict other) {

@@ -44,9 +44,10 @@ class StateDict {
   T get(std::string_view name) const&& {
     return get<T>(name);
   }
-  /// A count, and a number within bounds: a saved state is not trusted. *Errors:* CheckpointError
-  /// with the name in the whole state and the value; those of `get`.
+  /// A count from 0 to `most`. *Errors:* those of `get`; CheckpointError, with the full name and
+  /// the value, if it is out of range.
   int64_t count(std::string_view name, int64_t most = kMostCounted) const;
+  /// A number in [least, most]. *Errors:* as `count`. NaN is out of range.
   double number(std::string_view name, double least = -kLargestNumber,
                 double most = kLargestNumber) const;
   static constexpr int64_t kMostCounted = int64_t{1} << 62;  ///< which still can be counted up

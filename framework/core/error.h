@@ -1,5 +1,6 @@
-// The exceptions lacuna throws. The library throws and never prints or aborts; the program turns
-// what it catches into an exit code.
+// The exceptions lacuna throws. The library throws and never aborts, and prints nothing but the
+// notice of dense_fallback.h and what Progress and the log are asked to; the program turns what it
+// catches into an exit code.
 #pragma once
 
 #include <stdexcept>
@@ -7,8 +8,10 @@
 
 namespace lacuna {
 
-/// Base of every exception that lacuna throws on purpose. `what()` states where, what was expected,
-/// what was found and, if there is a remedy, what to do.
+/// Base of the exceptions that lacuna throws on purpose, except BufferError (core/buffer.h), which
+/// is a std::bad_alloc: models and backward turn it into MemoryError, tensors and operations do
+/// not. `what()` states where, what was expected, what was found and, if there is a remedy, what to
+/// do.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -50,8 +50,8 @@ int take_most_threads();
 
 /// Calls `body(block)` once for each block in [0, blocks), on several threads if available. Which
 /// thread runs which block is unspecified. The first exception thrown by a body is rethrown here,
-/// after all have ended. Nested calls, and OpenMP libraries called by a body, run in the calling
-/// thread. *Cost:* no allocation.
+/// after those that run have ended; blocks that have not begun are then left out. Nested calls, and
+/// OpenMP libraries called by a body, run in the calling thread. *Cost:* no allocation.
 template <class Body>
 void parallel_blocks(int64_t blocks, Body&& body) {
   using Plain = std::remove_reference_t<Body>;

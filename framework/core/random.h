@@ -31,9 +31,12 @@ class CounterRng {
   float uniform(uint64_t index) const;
   /// The `uniform` that a word of the sequence gives.
   static float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 0x1.0p-24f; }
-  /// Standard normal, by Box and Muller's transform in double precision.
+  /// Standard normal, by Box and Muller's transform in double precision. Uses block `index`, as
+  /// `below` does: draw words, normal numbers and integers from generators of different names.
   double normal(uint64_t index) const;
-  /// Uniform over [0, bound), by rejection: without bias. *Requires* bound > 0.
+  /// Uniform over [0, bound) from two 64-bit draws: the second is used if the first must be
+  /// rejected, so a value's probability is off by less than 2⁻⁶⁴ · bound / 2⁶⁴. Uses block `index`.
+  /// *Requires* bound > 0.
   uint64_t below(uint64_t index, uint64_t bound) const;
 
  private:

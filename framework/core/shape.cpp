@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 
 namespace lacuna {
 
@@ -35,7 +36,7 @@ void Shape::assign(std::span<const int64_t> sizes) {
 int64_t Shape::operator[](int i) const {
   const int index = i < 0 ? i + rank_ : i;
   if (index < 0 || index >= rank_) {
-    throw ShapeError(fmt::format("dimension {} of shape {}", i, to_string()));
+    throw ShapeError(fmt::format("there is no dimension {} in shape {}", i, to_string()));
   }
   return sizes_[static_cast<size_t>(index)];
 }
@@ -86,12 +87,15 @@ int64_t matrix_columns(const Shape& shape) {
 void require_rows(const Shape& shape, std::span<const int64_t> rows, size_t values,
                   std::string_view what) {
   const int64_t columns = matrix_columns(shape), available = matrix_rows(shape);
-  const bool has_rows =
-      std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < available; });
-  if (has_rows && values == rows.size() * static_cast<size_t>(columns)) return;
-  throw ShapeError(
-      fmt::format("{} of shape {} has {} rows of {} values; {} rows with {} values are asked for",
-                  what, shape.to_string(), available, columns, rows.size(), values));
+  for (const int64_t row : rows) {
+    if (row >= 0 && row < available) continue;
+    throw ShapeError(fmt::format("{} of shape {} has no row {}", what, shape.to_string(), row));
+  }
+  if (values == rows.size() * static_cast<size_t>(columns)) return;
+  throw ShapeError(fmt::format("{} of shape {} has rows of {}, found {} for {}", what,
+                               shape.to_string(), plural(columns, "value"),
+                               plural(static_cast<int64_t>(values), "value"),
+                               plural(static_cast<int64_t>(rows.size()), "row")));
 }
 
 int64_t matrix_taps(const Shape& shape) {

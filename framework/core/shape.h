@@ -33,7 +33,7 @@ class Shape {
   int64_t batch() const;
   /// This shape with the last dimension replaced. *Errors:* ShapeError on rank 0.
   Shape with_features(int64_t features) const;
-  /// This shape without its first dimension.
+  /// This shape without its first dimension. *Errors:* ShapeError on rank 0.
   Shape without_batch() const;
 
   /// "[128, 784]".

@@ -79,7 +79,7 @@ class ShardSum {
   bool empty() const { return parts_.empty(); }
   /// Parts that are not joined yet, ascending by shard.
   const std::map<int64_t, std::pair<ShardNode, T>>& parts() const { return parts_; }
-  /// The same, and removes it.
+  /// Returns the unjoined parts, ascending by shard, and removes them.
   std::vector<T> take_parts() {
     std::vector<T> taken;
     for (auto& [first, part] : parts_) taken.push_back(std::move(part.second));

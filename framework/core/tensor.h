@@ -39,7 +39,8 @@ class Tensor {
   /// fetch of a cache line.
   enum class Padding { Zero, ZeroButBetweenRows };
   /// The contents are unspecified, except the padding. *Errors:* ShapeError if the order is one of
-  /// images and the shape is not.
+  /// images and the shape is not; BufferError if there is no memory, here and wherever a tensor is
+  /// made.
   static Tensor empty(const Shape& shape, Order order = Order::RowMajor,
                       Padding padding = Padding::Zero);
   static Tensor zeros(const Shape& shape, Order order = Order::RowMajor);

@@ -13,6 +13,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/config/sparse_examples.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/first_batch.hpp"
 #include "lacuna/framework/io/log.h"
 
@@ -69,9 +70,9 @@ void require_plausible_labels(const Config& data, const Dataset& train) {
                            train.vocabulary_size() == 0;
   if (!is_read_off || train.num_classes() <= std::max(kMany, 10 * train.size())) return;
   data.error(
-      fmt::format("the training labels go up to {}, and there are {} examples: if they are numbers "
-                  "to predict, set task: regression; if they are classes, give num_classes",
-                  train.num_classes() - 1, train.size()));
+      fmt::format("the labels of {} go up to {}: if they are numbers to predict, set task: "
+                  "regression; if they are classes, give num_classes",
+                  plural(train.size(), "training example"), train.num_classes() - 1));
 }
 
 void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes,
@@ -100,8 +101,8 @@ void require_number_of_classes(const Config& data, const Dataset& train) {
   const auto wanted = data.optional<int64_t>("num_classes");
   if (!wanted || *wanted == 0 || *wanted == train.num_classes()) return;
   data.get("num_classes")
-      .error(fmt::format("is {}, and the data has {} classes; leave this key out", *wanted,
-                         train.num_classes()));
+      .error(fmt::format("is {}, and the data has {}; leave this key out", *wanted,
+                         plural(train.num_classes(), "class", "classes")));
 }
 
 SplitHashes hash_splits(const Config& data, const DataSplits& splits) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/input_scale.hpp"
 
 namespace lacuna {
@@ -22,8 +23,8 @@ constexpr double kConstantFeature = 1e-7;
 void require_inside(std::span<const int64_t> indices, int64_t size) {
   for (const int64_t index : indices) {
     if (index < 0 || index >= size) {
-      throw StateError(
-          fmt::format("example {} is out of range: the dataset has {} examples", index, size));
+      throw StateError(fmt::format("example {} is out of range: the dataset has {}", index,
+                                   plural(size, "example")));
     }
   }
 }
@@ -60,13 +61,14 @@ void validate(const Examples& examples) {
       static_cast<int64_t>(is_classification ? examples.labels.size() : examples.targets.size());
   const int64_t expected = is_classification ? size : size * examples.num_outputs;
   if (found != expected) {
-    throw DataError(fmt::format("{} inputs need {} {}, found {}", size, expected,
-                                is_classification ? "labels" : "target values", found));
+    throw DataError(fmt::format("expected {} for {}, found {}",
+                                plural(expected, is_classification ? "label" : "target value"),
+                                plural(size, "input"), found));
   }
   const size_t names = examples.class_names.size();
   if (names != 0 && names != static_cast<size_t>(examples.num_classes)) {
-    throw DataError(fmt::format("{} class names were given for {} classes; expected one for each",
-                                names, examples.num_classes));
+    throw DataError(fmt::format("expected one class name for each of {}, found {}",
+                                plural(examples.num_classes, "class", "classes"), names));
   }
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     if (examples.labels[i] < 0 || examples.labels[i] >= examples.num_classes) {
@@ -97,8 +99,8 @@ void validate(const Normalization& normalization, const Examples& examples) {
     const bool fits =
         count == 1 || count == channels || (count == features && !examples.has_byte_inputs());
     if (!fits) {
-      throw DataError(fmt::format("the normalization's {} has {} values; expected {}", name, count,
-                                  allowed_counts(examples)));
+      throw DataError(fmt::format("the normalization's {} has {}; expected {}", name,
+                                  plural(count, "value"), allowed_counts(examples)));
     }
     for (const double value : values) {
       if (!std::isfinite(value)) {
@@ -110,7 +112,8 @@ void validate(const Normalization& normalization, const Examples& examples) {
   check(normalization.std, "std");
   for (const double value : normalization.std) {
     if (value < kSmallestStd) {
-      throw DataError(fmt::format("the normalization's std must be above 0, found {:f}", value));
+      throw DataError(fmt::format("the normalization's std must be at least {:g}, found {:g}",
+                                  kSmallestStd, value));
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/changes/permutation.hpp"
 
 namespace lacuna {
@@ -26,9 +27,8 @@ int64_t held_out_count(const Config& data, const char* key, int64_t size) {
   const double count =
       wanted < 1 ? std::max(1.0, std::round(wanted * static_cast<double>(size))) : wanted;
   if (count >= static_cast<double>(size)) {
-    node.error(
-        fmt::format("holds out {} of {} training examples; at least one must be left to train on",
-                    node.text(), size));
+    node.error(fmt::format("holds out {} of {}; at least one must be left to train on", node.text(),
+                           plural(size, "training example")));
   }
   return static_cast<int64_t>(count);
 }

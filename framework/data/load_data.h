@@ -33,7 +33,8 @@ struct DataSplits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;  ///< null: none was held out
   std::shared_ptr<const Dataset> test;        ///< null: no such split
-  /// As applied to each ArrayDataset by load_data; predictions apply it to new inputs.
+  /// The normalization that load_data applied to each ArrayDataset; predictions apply it to new
+  /// inputs.
   Normalization normalization;
   /// Only for the loader of the training split.
   AugmentOptions augment = {};
@@ -60,7 +61,7 @@ struct DataSplits {
   SplitHashes hashes = {};
 };
 
-/// What is stored with a trained model about its training data.
+/// Facts about the training data that are stored with a model.
 struct KnownData {
   int64_t num_classes = 0;  ///< 0: regression
   std::vector<std::string> class_names = {};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/changes/epoch_order.hpp"
 #include "lacuna/framework/data/changes/mixup.hpp"
 
@@ -56,12 +57,12 @@ class Loader::Stream {
     }
     if (!dataset_->may_prefetch()) options_.prefetch = 0;
     const int64_t size = dataset_->size();
-    if (size == 0) throw DataError("the data set to draw batches from is empty");
+    if (size == 0) throw DataError("the dataset to draw batches from is empty");
     if (options_.last_batch == LastBatch::Drop && size < options_.batch_size) {
       throw DataError(
-          fmt::format("a data set of {} examples has no whole batch of {}; keep the last partial "
-                      "batch, or make batch_size smaller",
-                      size, options_.batch_size));
+          fmt::format("a dataset of {} has no whole batch of {}; keep the last partial batch, or "
+                      "make batch_size smaller",
+                      plural(size, "example"), options_.batch_size));
     }
     const bool has_range = options_.first_shard >= 0 &&
                            options_.first_shard < options_.last_shard &&
@@ -73,7 +74,8 @@ class Loader::Stream {
     require_augmentable(options_.augment, dataset_->example_shape());
     const size_t lengths = dataset_->lengths().size();
     if (lengths != 0 && lengths != static_cast<size_t>(size)) {
-      throw StateError(fmt::format("a data set of {} examples gives {} lengths", size, lengths));
+      throw StateError(fmt::format("a dataset of {} gives {}", plural(size, "example"),
+                                   plural(static_cast<int64_t>(lengths), "length")));
     }
     if (options_.sampling == Sampling::Once) return;
     labels_ = all_labels(*dataset_);

@@ -81,9 +81,10 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch. After the last one of an epoch comes the first one of the next. *Requires*
-  /// options without shards. *Errors:* whatever the dataset's gather throws, at the batch where it
-  /// does, also if that happened on the background thread; a later call tries that batch again.
+  /// The next batch. After the last one of an epoch comes the first one of the next. *Errors:*
+  /// StateError if the options have shards; whatever the dataset's gather throws, at the batch
+  /// where it does, also if that happened on the background thread; a later call tries that batch
+  /// again.
   Batch next();
   /// The next batch's shards that the options ask for; all of them if the batch has fewer examples
   /// than there are shards, so that each has one. *Errors:* as `next`.

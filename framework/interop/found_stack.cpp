@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/interop/found_model.hpp"
 #include "lacuna/framework/interop/stack_parts.hpp"
 
@@ -305,7 +306,8 @@ FoundStack stack_of(std::vector<StackPart> parts) {
     spatial = *found;
   }
   const int64_t outputs = steps.back().layer.outputs();
-  FoundModel model{.what = fmt::format("{} layers with weights, one after the other", steps.size()),
+  FoundModel model{.what = plural(static_cast<int64_t>(steps.size()), "layer") + " with weights" +
+                           (steps.size() == 1 ? "" : ", one after the other"),
                    .data = data_of(steps, convolutions, spatial),
                    .model = layers_of(steps, convolutions, spatial)};
   if (outputs == 1)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/nn/affine_layer.h"
@@ -157,8 +158,9 @@ ImportedRun import_run(const std::string& file, const Config& config, const std:
     throw StateError(whole.in_place(error.what()));
   }
   if (!int8.empty()) {
-    imported.notes.push_back(fmt::format("{} weights are int8 ({} first): the run is quantized",
-                                         int8.size(), int8.front().weight));
+    imported.notes.push_back(fmt::format("the run is quantized: {} in int8, beginning with {}",
+                                         plural(static_cast<int64_t>(int8.size()), "weight"),
+                                         int8.front().weight));
   }
   RunFolder::require_unused(run_dir);  // again: no process has begun a run there
   whole.commit_new();

@@ -21,7 +21,7 @@ void require_plain_attention(const LoadedRun& run) {
   if (!model.is_map() || model.peek("attention_scale").is_null()) return;
   throw ConfigError(
       "the int8 weights are of a model with `attention_scale`, which this format cannot state; "
-      "export by --only float32, or to onnx");
+      "export with --only float32, or to onnx");
 }
 
 // The int8 weight without what its rows were multiplied with: a row of zeros where that was 0.

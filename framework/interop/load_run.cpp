@@ -83,7 +83,7 @@ Tensor LoadedRun::normalized(const ExampleView& examples) const {
 void LoadedRun::require_fitting(const ExampleView& examples) const {
   if (inputs.tokenizer != nullptr) {
     throw DataError("'" + checkpoint +
-                    "' takes tokens: give run_model a batch with `input_ids` instead");
+                    "' takes tokens, not arrays of examples: call its model with the token ids");
   }
   if (examples.shape.rank() > 0 && examples.shape.without_batch() == inputs.example_shape) return;
   const Shape found = examples.shape.rank() == 0 ? examples.shape : examples.shape.without_batch();

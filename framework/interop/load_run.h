@@ -29,18 +29,19 @@ struct LoadedRun {
   Config config;           ///< the run's resolved configuration
   InputFormat inputs;      ///< shape, normalization, names of the classes, tokenizer
   /// In evaluation mode, each parameter in the layout and with the mask it was saved in. Its batch
-  /// normalizations are still layers: `fold_batch_norm(*model, inputs.example_shape)` makes it
-  /// faster, but it can then no longer be saved.
+  /// normalizations are still layers; `load_run_in_int8` folds those of a quantized run.
   std::unique_ptr<Sequential> model;
   bool is_averaged = false;  ///< whether the values are averages (`train.ema`), as `eval` uses them
 
   /// The model's outputs for inputs as they were in the training data's files: bytes for images,
   /// else floats, which are normalized like the training data. *Shapes:* [n, …output]. *Errors:*
   /// DataError when the examples have another shape than `inputs.example_shape`, or the inputs are
-  /// tokens (for these there is `run_model`). *Cost:* batches of 256 examples, no gradient.
+  /// tokens: for these, call the model with `token_ids`, in the scope of a NamedInputs.
+  /// Outputs of regression are as in training: scaled if `inputs.target_std` is not empty
+  /// (`in_target_unit`). *Cost:* batches of 256 examples, no gradient.
   Tensor predict(const Examples& examples) const;
   /// The same for examples in the caller's memory, which are read once; outputs of regression are
-  /// in the targets' own unit (`in_target_unit`).
+  /// in the targets' own unit.
   Tensor predict(const ExampleView& examples) const;
   /// The model's inputs for such examples: normalized. *Shapes:* [n, …example]. *Errors:* as
   /// `predict`.

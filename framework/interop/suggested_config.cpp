@@ -42,7 +42,8 @@ SuggestedConfig suggest_config(const std::string& file) {
     std::error_code unknown;
     if (!fs::exists(file, unknown)) throw CheckpointError("no such file or folder: '" + file + "'");
     throw CheckpointError(fmt::format(
-        "'{}' is not a .safetensors, .npz or .npy file, nor a folder with a model.safetensors",
+        "'{}' is not a .safetensors, .npz or .npy file, an .onnx file that lacuna wrote, or a "
+        "folder with a model.safetensors",
         file));
   }
   const std::unique_ptr<StoredValues> stored = open_stored_arrays(file);

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// What happens if a layout lacks a product.
+/// The reaction to a missing product.
 enum class FallbackPolicy {
   Dense,  ///< a dense copy of the weight is used, with one notice per layout and product
   Error,  ///< StateError
@@ -16,7 +16,7 @@ enum class FallbackPolicy {
 
 /// For the whole program; initially Dense.
 void set_fallback_policy(FallbackPolicy policy);
-/// The receiver of the warning; by default the standard error output.
+/// The receiver of the notice, not null; by default it is printed to the standard error output.
 void set_fallback_notice(std::function<void(const std::string&)> notice);
 
 /// Computes every product with a dense copy of the weight: O(numel) time and memory each. A layout

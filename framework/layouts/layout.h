@@ -154,8 +154,7 @@ const Layout& masked_layout();
 /// Only nonzeros are stored, as a stream (kernels/csr/csr.hpp); time and memory depend on them.
 const Layout& csr_layout();
 /// The layout for a pattern, named by its text: "nm 2:4", "block 16x16"; csr if it is unstructured.
-/// One object for each text, which exists until the program ends. The pattern's norm and search are
-/// ignored.
+/// One object for each text, which exists until the program ends. The pattern's norm is ignored.
 const Layout& layout_for(const PatternShape& pattern);
 
 }  // namespace lacuna

@@ -48,12 +48,14 @@ class MaskSet {
   /// Whether it is stored row by row, so that `positions()` converts nothing.
   bool has_positions() const { return positions_ != nullptr; }
 
-  /// The same bits as a mask of another shape. *Errors:* ShapeError when the sizes differ.
+  /// The same bits as a mask of another shape. *Errors:* ShapeError when the sizes differ;
+  /// StateError above 2^32 positions.
   MaskSet of_shape(const Shape& shape) const;
 
   /// One bit per position of the shape. *Errors:* StateError above 2^32 positions.
   const BitMask& bits() const;
-  /// The positions, row by row. *Cost:* O(count) time; 4 bytes per position and 8 per row.
+  /// The positions, row by row. *Cost:* O(count) time, from bits also O(shape / 64); 4 bytes per
+  /// position and 8 per row.
   const Positions& positions() const;
 
   /// Whether its maker states that it has this whole pattern, so that no check is needed.

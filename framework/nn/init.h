@@ -102,7 +102,8 @@ Fans fans_of(const Shape& weight);
 Initializer make_initializer(const WeightDraw& init, int64_t fan_in, int64_t fan_out);
 /// The initializer of a weight that uses the nonzeros of each row as fan_in and, if `init` needs
 /// fan_out, the nonzeros of each column, or of each input channel at all taps; while the weight is
-/// dense, all positions count.
+/// dense, all positions count. A given standard deviation grows in the same way, by √(all /
+/// nonzeros).
 Initializer make_initializer_for_nonzeros(const WeightDraw& init, int64_t fan_in, int64_t fan_out);
 
 /// The value of `key`: default, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal or

@@ -107,8 +107,9 @@ ParameterPtr Module::parameter(std::string_view name) const {
     if (candidate->name() == name) return candidate;
     names.push_back(candidate->name());
   }
-  throw StateError("the model has no parameter '" + std::string(name) + "'; " +
-                   suggest_name(name, names));
+  const std::string advice = suggest_name(name, names);
+  throw StateError("the model has no parameter '" + std::string(name) + "'" +
+                   (advice.empty() ? "" : "; " + advice));
 }
 
 std::vector<std::pair<std::string, Tensor*>> Module::buffers() {
@@ -163,9 +164,10 @@ void Module::freeze(const std::vector<std::string>& globs) {
       parameter->trainable = false;
       matches = true;
     }
-    if (!matches) {
-      throw ConfigError("'" + glob + "' matches no parameter; " + suggest_name(glob, names));
-    }
+    if (matches) continue;
+    const std::string advice = suggest_name(glob, names);
+    throw ConfigError("'" + glob + "' matches no parameter" +
+                      (advice.empty() ? "" : "; " + advice));
   }
 }
 
@@ -188,21 +190,20 @@ ParameterPtr Module::register_parameter(std::string name, ParameterPtr parameter
   return parameter;
 }
 
-bool Module::has_member(std::string_view name) const {
+void Module::require_no_member(const std::string& name) const {
   const auto is_named = [&](const auto& entry) { return entry.first == name; };
-  return std::ranges::any_of(children_, is_named) || std::ranges::any_of(parameters_, is_named) ||
-         std::ranges::any_of(buffers_, [&](const auto& buffer) { return buffer->name == name; });
+  if (std::ranges::any_of(children_, is_named) || std::ranges::any_of(parameters_, is_named) ||
+      std::ranges::any_of(buffers_, [&](const auto& buffer) { return buffer->name == name; })) {
+    throw StateError("module '" + path_ + "' already has a child, parameter or buffer named '" +
+                     name + "'");
+  }
 }
 
 Tensor& Module::register_buffer(std::string name, const Tensor& initial) {
   if (name.empty() || name.find_first_of("./") != std::string::npos) {
-    throw StateError("a buffer's name must not be empty nor contain '.' or '/', found '" + name +
-                     "'");
+    throw StateError("a buffer needs a name without '.' and '/', found '" + name + "'");
   }
-  if (has_member(name)) {
-    throw StateError("module '" + path_ + "' has '" + name +
-                     "' already, and a buffer of that name");
-  }
+  require_no_member(name);
   buffers_.push_back(
       std::make_unique<Buffer>(Buffer{std::move(name), initial.clone(), initial.clone()}));
   return buffers_.back()->values;
@@ -210,9 +211,7 @@ Tensor& Module::register_buffer(std::string name, const Tensor& initial) {
 
 Module& Module::register_module(std::string name, std::unique_ptr<Module> child) {
   require_module_name(name);
-  if (has_member(name)) {
-    throw StateError("module '" + path_ + "' has two children named '" + name + "'");
-  }
+  require_no_member(name);
   if (child == nullptr) {
     throw StateError("module '" + path_ + "' was given no child for '" + name +
                      "': the pointer is null");

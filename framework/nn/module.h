@@ -29,7 +29,7 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   /// Runs the forward-pre hooks, then `forward` between the transforms. *Shapes:* dimension 0 is
-  /// the batch.
+  /// the batch. *Errors:* those of `forward`; MemoryError, with the layer, if there is no memory.
   Variable operator()(const Variable& input) { return (*this)(std::span(&input, 1)); }
   /// The same for a module of several inputs; input transforms apply to each. *Errors:* ShapeError
   /// with the module and the number of inputs if that number is wrong.
@@ -87,7 +87,8 @@ class Module {
   /// Freezes all parameters below (false), or has them trained (true): `Parameter::trainable`.
   void set_trainable(bool trainable);
   /// Freezes the parameters below whose full names match one of the globs. *Errors:* ConfigError
-  /// that names a glob that matches none, and the nearest name.
+  /// that names a glob that matches none, and the nearest name; what earlier globs match is then
+  /// frozen already.
   void freeze(const std::vector<std::string>& globs);
   /// False if `set_trainable` has frozen this module, or if it has parameters of its own and all
   /// are frozen. For layers that learn more than parameters: if this is false, running statistics
@@ -144,15 +145,17 @@ class Module {
   virtual void reset_random(uint64_t /*seed*/) {}
 
   /// With an empty name, the parameter has the name of the module, which then has no children:
-  /// "cls_token" is such a bare parameter.
+  /// "cls_token" is such a bare parameter. *Errors:* StateError if the pointer is null. Names are
+  /// not checked: a second parameter of one name is not found by `parameter`.
   ParameterPtr register_parameter(std::string name, ParameterPtr parameter);
   /// An array that is saved and loaded but not trained. Returns the buffer itself, which the module
   /// assigns or writes, in this shape. *Lifetime:* the module's. *Errors:* StateError when the name
   /// is empty, contains '.' or '/', or is taken.
   Tensor& register_buffer(std::string name, const Tensor& initial);
   /// The name may have dots, as in "attn.c_attn". *Errors:* StateError if it is taken, begins or
-  /// ends with a dot, or contains two dots in a row or a slash; or if a path below the child is
-  /// already that of another module or parameter of the model, or leads through a parameter.
+  /// ends with a dot, or contains two dots in a row or a slash; if a path below the child is
+  /// already that of another module or parameter of the model, or leads through a parameter; or if
+  /// `child` is null.
   Module& register_module(std::string name, std::unique_ptr<Module> child);
 
  private:
@@ -161,7 +164,7 @@ class Module {
     Tensor values, initial;
   };
 
-  bool has_member(std::string_view name) const;
+  void require_no_member(const std::string& name) const;
   std::vector<std::string> buffer_differences(const StateDict& state);
   void set_path(const std::string& path, const std::string& scope);
   void set_training(bool training);

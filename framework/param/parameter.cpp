@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -73,7 +74,7 @@ Tensor Parameter::to_dense() const {
 void Parameter::assign(const Tensor& dense) {
   if (dense.shape() != shape()) {
     throw ShapeError("parameter '" + name_ + "' has shape " + shape().to_string() +
-                     ", values of shape " + dense.shape().to_string() + " were given");
+                     ", but the values given have shape " + dense.shape().to_string());
   }
   if (!values_.defined()) values_ = Tensor::empty(stored_shape());
   ++*version_;
@@ -90,7 +91,7 @@ void Parameter::assign_elements(const Tensor& elements) {
 void Parameter::set_pattern(PatternPtr pattern) {
   if (pattern->shape() != shape()) {
     throw ShapeError("parameter '" + name_ + "' has shape " + shape().to_string() +
-                     ", a pattern of shape " + pattern->shape().to_string() + " was given");
+                     ", but the pattern given has shape " + pattern->shape().to_string());
   }
   if (pattern->stores_as(*pattern_)) {
     pattern_ = std::move(pattern);
@@ -183,8 +184,8 @@ Tensor Parameter::compacted(const Tensor& stored) const {
 
 Tensor Parameter::expanded(const Tensor& elements) const {
   if (elements.shape() != Shape{pattern_->nnz()}) {
-    throw ShapeError(fmt::format("parameter '{}' has {} nonzeros, an array of shape {} was given",
-                                 name_, pattern_->nnz(), elements.shape().to_string()));
+    throw ShapeError(fmt::format("parameter '{}' has {}, but the array given has shape {}", name_,
+                                 plural(pattern_->nnz(), "nonzero"), elements.shape().to_string()));
   }
   Tensor stored = Tensor::empty(stored_shape());
   pattern_->layout().expand(*pattern_, elements.storage(), stored.mutable_storage());

@@ -94,8 +94,9 @@ class Parameter final : public GradientSink {
   void initialize(uint64_t seed);
 
   /// Values of rows of the logical shape, one row after the other. Values that have not been drawn
-  /// yet are computed, but not stored. *Cost:* O(elements). If not every position is stored, a copy
-  /// in row order is kept: O(stored) after each change, and 8 bytes per element.
+  /// yet are computed, but not stored. *Errors:* ShapeError if a row is out of range, or `into` has
+  /// another size. *Cost:* O(elements). If not every position is stored, a copy in row order is
+  /// kept: O(stored) after each change, and 8 bytes per element.
   void read_rows(std::span<const int64_t> rows, std::span<float> into) const;
 
   /// The values, aligned to the pattern. The non-const form counts as a change of the values: call
@@ -106,8 +107,8 @@ class Parameter final : public GradientSink {
   uint64_t version() const { return *version_; }
   /// The values in the logical shape. *Cost:* O(numel): for saving and inspection only.
   Tensor to_dense() const;
-  /// Copies the values at the pattern's positions from an array of the logical shape. *Errors:*
-  /// ShapeError.
+  /// Copies the values at the pattern's positions from a row-major array of the logical shape.
+  /// *Errors:* ShapeError on another shape.
   void assign(const Tensor& dense);
   /// Copies the values of the pattern's elements, ascending by flat index, as `compacted` returns
   /// them. *Errors:* ShapeError. *Cost:* O(stored).

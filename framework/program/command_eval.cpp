@@ -13,7 +13,7 @@ int run_eval(const EvalCommand& command) {
       evaluate_run(command.checkpoint, {.last = command.last,
                                         .overrides = command.overrides,
                                         .data_changed = command.data_changed,
-                                        .tell = print_note});
+                                        .report_line = print_note});
   if (command.json) {
     Config report = Config::map({{"checkpoint", evaluation.checkpoint},
                                  {"step", evaluation.step},

@@ -37,7 +37,7 @@ int run_export(const ExportCommand& command) {
   if (command.format.empty() && !command.card) {
     std::vector<std::string> formats;
     for (const auto& [name, about] : export_formats()) formats.push_back(name);
-    throw ConfigError("--format is missing; valid are: " + join(formats, ", ") +
+    throw ConfigError("--format is missing; formats: " + join(formats, ", ") +
                       " (or --card for a model card)");
   }
   require_no_file_of_a_run("--out", command.out);
@@ -120,7 +120,7 @@ int run_import(const ImportCommand& command) {
                       .config = {.path = command.config_path, .overrides = command.overrides},
                       .run_dir = command.out,
                       .find_pattern = command.find_pattern,
-                      .tell = is_given ? Tell(print_note) : Tell(print_line)});
+                      .report_line = is_given ? ReportLine(print_note) : ReportLine(print_line)});
   for (const std::string& note : imported.notes) std::printf("%s\n", note.c_str());
   std::printf("%s: %lld parameters, %lld of them within the masks, from %s\n",
               imported.checkpoint.c_str(), static_cast<long long>(imported.numel),

@@ -118,7 +118,7 @@ void require_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   const std::string help = " (lacuna --help shows more)";
-  if (argc < 2) throw ConfigError("a command is missing; valid are: " + join(names, ", ") + help);
+  if (argc < 2) throw ConfigError("a command is missing; commands: " + join(names, ", ") + help);
   const std::string given = argv[1];
   const bool is_option = given == "-h" || given == "--help" || given == "--version";
   if (is_option || std::ranges::find(names, given) != names.end()) return;

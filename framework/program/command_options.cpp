@@ -24,8 +24,9 @@ void add_last(CLI::App& command, bool& last) {
   command.add_flag("--last", last, "Use a run's last checkpoint, even if its best one is kept");
 }
 
-void add_checkpoint(CLI::App& command, std::string& checkpoint) {
-  command.add_option("checkpoint", checkpoint, "Checkpoint file or run folder")->required();
+void add_checkpoint(CLI::App& command, std::string& checkpoint,
+                    const char* about = "Checkpoint file or run folder") {
+  command.add_option("checkpoint", checkpoint, about)->required();
 }
 void add_checkpoint(CLI::App& command, std::string& checkpoint, bool& last) {
   add_checkpoint(command, checkpoint);
@@ -51,7 +52,7 @@ CLI::Validator whole_number(const std::string& what, int64_t least, int64_t most
   return {[=](std::string& text) { return whole_number_error(text, what, least, most); }, ""};
 }
 
-constexpr const char* kThreads = "Threads to use (default: all cores)";
+constexpr const char* kThreads = "Threads to use (default: train.threads; 0: all cores)";
 
 // Short for --set train.threads=N.
 void add_threads(CLI::App& command, std::vector<std::string>& overrides) {
@@ -62,7 +63,7 @@ void add_threads(CLI::App& command, std::optional<std::string>& threads) {
   command.add_option("--threads", threads, kThreads)->type_name("N");
 }
 void add_threads(CLI::App& command, std::optional<int64_t>& threads) {
-  command.add_option("--threads", threads, kThreads)
+  command.add_option("--threads", threads, "Threads to use (default: all cores)")
       ->type_name("N")
       ->transform(whole_number("a number of threads", 1, 100'000));
 }
@@ -77,8 +78,9 @@ CLI::Option* add_out(CLI::App& command, std::string& path, const char* about,
   return command.add_option("--out,--run-dir", path, about)->type_name(type);
 }
 
-void add_overwrite(CLI::App& command, bool& overwrite) {
-  command.add_flag("--overwrite", overwrite, "Replace an existing file or folder");
+void add_overwrite(CLI::App& command, bool& overwrite,
+                   const char* about = "Replace an existing file") {
+  command.add_flag("--overwrite", overwrite, about);
 }
 
 void add_train(CLI::App& app, Action& action) {
@@ -95,8 +97,9 @@ void add_train(CLI::App& app, Action& action) {
   command->add_flag("--last", c.last,
                     "With --init-from: use a run's last checkpoint, even if its best one is kept");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
-  command->add_flag("--change", c.change,
-                    "With --resume: accept changed data or teacher, and --set of the optimizer");
+  command->add_flag(
+      "--change", c.change,
+      "With --resume: accept a changed optimizer (--set), changed data or a changed teacher");
   add_threads(*command, c.threads);
   command->add_option("--seed", c.seed, "Seed of all random numbers; short for --set train.seed=N")
       ->type_name("N");
@@ -128,7 +131,8 @@ void add_prune(CLI::App& app, Action& action) {
   static PruneCommand c;
   CLI::App* command =
       app.add_subcommand("prune", "Prune a trained model in one shot (docs/guides/pruning.md)");
-  add_checkpoint(*command, c.checkpoint);
+  add_checkpoint(*command, c.checkpoint,
+                 "Checkpoint file, run folder, or another tool's weights (with CONFIG)");
   command
       ->add_option("config", c.config_path,
                    "YAML file with the section sparsity; its other sections replace the run's")
@@ -196,7 +200,7 @@ void add_eval(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("eval", "Evaluate a checkpoint on its validation and test data");
   add_checkpoint(*command, c.checkpoint, c.last);
-  add_set(*command, c.overrides, "Change a value of the checkpoint's configuration");
+  add_set(*command, c.overrides, "Change a value of the sections data, loss and train");
   add_threads(*command, c.overrides);
   command->add_flag("--data-changed", c.data_changed,
                     "Evaluate even if the data has changed since training");
@@ -209,9 +213,9 @@ void add_predict(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("predict", "Write predictions for new inputs");
   add_checkpoint(*command, c.checkpoint, c.last);
   command
-      ->add_option(
-          "input", c.inputs,
-          "Tables, arrays, texts, images or folders of images (docs/reference/commands.md)")
+      ->add_option("input", c.inputs,
+                   "Tables, arrays, texts, images or folders of images; - for the standard input "
+                   "(docs/reference/commands.md)")
       ->required();
   add_out(*command, c.out, "CSV file to write; - for the standard output")->required();
   add_overwrite(*command, c.overwrite);
@@ -261,7 +265,9 @@ void add_export(CLI::App& app, Action& action) {
   std::vector<std::string> formats;
   for (const auto& [name, about] : export_formats()) formats.push_back(name);
   command->add_option("run", c.checkpoint, "Run folder or checkpoint file")->required();
-  command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT");
+  command
+      ->add_option("--format", c.format, join(formats, ", ") + "; required unless --card is given")
+      ->type_name("FORMAT");
   command->add_flag("--card", c.card,
                     "Write a model card in Markdown; with --format hf into its folder");
   add_out(*command, c.out, "File to write; a folder for hf", "PATH")->required();
@@ -271,7 +277,7 @@ void add_export(CLI::App& app, Action& action) {
                     "Store only the nonzeros of sparse weights (safetensors, onnx)");
   command->add_option("--only", c.only, "Weights of a quantized run to write: int8 or float32")
       ->type_name("TYPE");
-  add_overwrite(*command, c.overwrite);
+  add_overwrite(*command, c.overwrite, "Replace an existing file or folder");
   command->callback([&action] { action = [] { return run_export(c); }; });
 }
 
@@ -284,9 +290,11 @@ void add_import(CLI::App& app, Action& action) {
       ->required();
   command
       ->add_option("--config", c.config_path,
-                   "YAML file of the run; without it, one is written from names and shapes")
+                   "YAML file of the run; without it, the model is inferred from names and shapes")
       ->type_name("CONFIG");
-  add_run_dir(*command, c.out, "Folder for the run");
+  add_run_dir(*command, c.out,
+              "Folder for the run; without --config and --out, only a configuration FILE.yaml is "
+              "written");
   add_threads(*command, c.overrides);
   add_set(*command, c.overrides);
   command->add_flag("--find-pattern", c.find_pattern,

@@ -12,7 +12,7 @@ int run_plan(const PlanCommand& command) {
   constexpr double kSeconds = 1.5;
   log_to_console(LogLevel::Info);  // that layouts are being measured
   const RunPlan plan = plan_run({.path = command.config_path, .overrides = command.overrides},
-                                {.seconds = kSeconds, .tell = print_note});
+                                {.seconds = kSeconds, .report_line = print_note});
   if (command.json) {
     print_json(plan.report);
   } else {

@@ -8,7 +8,7 @@ namespace lacuna {
 
 int run_prune(const PruneCommand& command) {
   PruneRequest request = command;
-  request.tell = print_note;
+  request.report_line = print_note;
   const PrunedRun pruned = prune_run(request);
   if (command.json) {
     print_json(pruned.report);

@@ -9,7 +9,7 @@ namespace lacuna {
 
 int run_quantize(const QuantizeCommand& command) {
   QuantizeRequest request = command;
-  request.tell = print_note;
+  request.report_line = print_note;
   const QuantizedRun quantized = quantize_run(request);
   if (command.json) {
     print_json(quantized.report);

@@ -8,7 +8,7 @@ namespace lacuna {
 
 int run_shrink(const ShrinkCommand& command) {
   ShrinkRequest request = command;
-  request.tell = print_note;
+  request.report_line = print_note;
   const ShrunkRun shrunk = shrink_run(request);
   if (command.json) {
     print_json(shrunk.report);

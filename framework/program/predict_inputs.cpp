@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/idx.hpp"
 #include "lacuna/framework/data/formats/image.hpp"
 #include "lacuna/framework/data/formats/sentence_file.hpp"
@@ -66,7 +67,7 @@ Examples read_examples(const std::string& given, const Config& data, const Input
                          ? " (CIFAR's .bin files need a model that was trained on them; this one "
                            "was trained on " +
                                data.peek("type").text() + ")"
-                         : " (it is no image either; a table's name must end in .csv or .csv.gz, "
+                         : " (nor is it an image; a table's name must end in .csv or .csv.gz, "
                            "and an array's in .npy or .npz)"));
   }
 }
@@ -97,8 +98,8 @@ class SentenceWarnings {
   void tell() const {
     if (cut_ > 0) {
       log_warning(fmt::format(
-          "{}: {} of {} examples {} more than {} tokens, and the rest is cut off (data.max_length)",
-          path_, cut_, lines_, cut_ == 1 ? "has" : "have", max_length_));
+          "{}: {} of {} {} more than {} tokens, and the rest is cut off (data.max_length)", path_,
+          cut_, plural(lines_, "example"), cut_ == 1 ? "has" : "have", max_length_));
     }
     if (lines_ > 1 && numbered_ == lines_) {
       log_warning(path_ +

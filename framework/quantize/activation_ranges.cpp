@@ -32,12 +32,12 @@ class Spread {
 
   void require_range(const std::string& weight) const {
     if (count_ == 0) {
-      throw StateError("the model's forward pass never multiplies with '" + weight + "'");
+      throw StateError("the forward pass of the model never multiplies by '" + weight + "'");
     }
     if (low_ < high_) return;
     throw DataError(fmt::format(
         "the inputs of '{}' are all {} in the calibration examples, so their range is not known; "
-        "give more or other examples, or leave the weight out by param_filter",
+        "give more or other examples, or exclude the weight with param_filter",
         weight, low_));
   }
 

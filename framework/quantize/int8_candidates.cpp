@@ -123,8 +123,8 @@ std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions&
       std::ranges::any_of(all, [](const Int8Candidate& c) { return c.reason.empty(); });
   if (has_some) return all;
   throw ConfigError(fmt::format(
-      "there is nothing to quantize: without param_filter the first and the last layer stay "
-      "float32; {}",
+      "there is nothing to quantize: the first and the last layer stay float32 unless param_filter "
+      "names them (quantize.param_filter); {}",
       names_of(all)));
 }
 

@@ -189,8 +189,8 @@ QuantizedModel quantize_model(Module& model, const std::vector<Int8Candidate>& c
     layers = layers_in_order(model, run, weights);
     for (const ParameterPtr& weight : weights) {
       if (std::ranges::find(layers, weight, &CalibratedLayer::weight) != layers.end()) continue;
-      throw ConfigError("the model's forward pass never multiplies with '" + weight->name() +
-                        "'; leave it out by param_filter");
+      throw ConfigError("the forward pass of the model never multiplies by '" + weight->name() +
+                        "'; exclude it with param_filter");
     }
     weights.clear();
     for (const CalibratedLayer& layer : layers) weights.push_back(layer.weight);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/config/names.h"
+#include "lacuna/framework/core/plural.hpp"
 
 namespace lacuna {
 namespace {
@@ -97,7 +98,7 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
   if (activations.peek("when").is_scalar() && activations.peek("when").text() == "none") {
     activations.get("when").error(
         "int8 weights with float32 activations do not exist: the kernels multiply bytes; give "
-        "dynamic, which needs no calibration with algorithm nearest, or leave the layer out by "
+        "dynamic, which needs no calibration with algorithm nearest, or exclude the layer with "
         "param_filter");
   }
   options.when =
@@ -122,9 +123,10 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
     options.calibration = CalibrationOptions::from_config(calibration);
     if (options.calibration.examples.value_or(kFewestExamples) < kFewestExamples) {
       calibration.error(fmt::format(
-          "{} examples are too few to learn the ranges of activations from; give at least {} "
-          "(the default is {})",
-          *options.calibration.examples, kFewestExamples, CalibrationOptions::kDefaultExamples));
+          "the ranges of activations cannot be learned from {}; give at least {} (the default is "
+          "{})",
+          plural(*options.calibration.examples, "example"), kFewestExamples,
+          CalibrationOptions::kDefaultExamples));
     }
   } else if (section.has("calibration")) {
     section.get("calibration")

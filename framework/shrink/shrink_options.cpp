@@ -79,7 +79,7 @@ ShrinkOptions ShrinkOptions::from_config(const Config& section) {
     if (!to.is_null()) to.error("method dead removes all dead units and no others; leave it out");
   } else {
     if (to.is_null())
-      section.error("`to` is missing, which sets how much is left, as in {flops: 0.5}");
+      section.error("`to` is missing: it sets the fraction that remains, as in {flops: 0.5}");
     const ShrinkTarget target = read_shrink_target(to);
     options.budget = target.budget;
     options.to = target.left;

@@ -300,9 +300,9 @@ void Structured::require_budget(double removed) const {
   const double least = search.part(without_all(*units_, blocks));
   if (search.target >= least - 1e-6) return;
   throw ConfigError(fmt::format(
-      "structured: {} of {:.4g} cannot be met: {:.3g} is left if every layer keeps the part "
-      "keep_at_least ({:g}){}{}",
-      budget_ ? to_string(*budget_) : "a part of the units", 1.0 - removed, least,
+      "structured: {} of {:.4g} cannot be reached: {:.3g} remains even if every layer keeps only "
+      "the fraction keep_at_least ({:g}){}{}",
+      budget_ ? to_string(*budget_) : "a fraction of the units", 1.0 - removed, least,
       units_of_.keep_at_least,
       rounding_.multiple == 1
           ? ""

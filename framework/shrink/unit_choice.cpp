@@ -71,8 +71,10 @@ void require_layers(const ModelUnits& units, const std::vector<std::string>& glo
     }
     if (is_found) continue;
     throw ConfigError(
-        all.empty() ? fmt::format("'{}' matches no layer: none of the model gives units", glob)
-                    : fmt::format("'{}' matches no layer that gives units; {}", glob,
+        all.empty() ? fmt::format("'{}' matches no layer: the model has no layer with removable "
+                                  "units",
+                                  glob)
+                    : fmt::format("'{}' matches no layer with removable units; {}", glob,
                                   suggest_name(glob, all)));
   }
 }
@@ -205,9 +207,9 @@ std::vector<int32_t> removal_order(const ModelUnits& units, std::span<const Modu
   if (!order.empty()) return order;
   if (!removable_units(units, options).empty()) {
     throw ConfigError(
-        fmt::format("no unit of the model can be removed, because each layer keeps a part of {:g} "
-                    "of its units, "
-                    "rounded up (keep_at_least), and at least one; give a smaller number",
+        fmt::format("no unit of the model can be removed, because each layer keeps a fraction of "
+                    "{:g} of its units, rounded up (keep_at_least), and at least one; give a "
+                    "smaller number",
                     options.keep_at_least));
   }
   std::set<std::string> reasons;

@@ -35,7 +35,7 @@ TokenizerPtr tokenizer_from_json(std::string_view json) {
     return std::make_shared<const BpeTokenizer>(std::move(parts.tokens), std::move(parts.merges));
   }
   throw DataError(fmt::format(
-      "unknown kind of tokenizer '{}'; valid are: bpe, bytes, characters, words, wordpiece",
+      "unknown kind of tokenizer '{}'; valid names: bpe, bytes, characters, words, wordpiece",
       printable(parts.kind)));
 }
 

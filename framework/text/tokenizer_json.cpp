@@ -92,8 +92,7 @@ class ObjectReader final : public nlohmann::json_sax<Json> {
       throw DataError(
           fmt::format("in the list '{}': expected text, found {}", printable(key_), found));
     }
-    throw DataError(fmt::format("'{}': expected no such value, but {}, found {}", printable(key_),
-                                expected_, found));
+    throw DataError(fmt::format("'{}': expected {}, found {}", printable(key_), expected_, found));
   }
 
   const char* expected_;

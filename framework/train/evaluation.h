@@ -17,13 +17,13 @@
 namespace lacuna {
 
 /// Means over a dataset: the loss over its examples (weighted if there are class weights), and
-/// fractions of right answers; NaN if there are none.
+/// fractions of correct answers, which are NaN if answers are not right or wrong.
 struct Evaluation {
   double loss = 0.0;
   double accuracy = 0.0;  ///< NaN for regression
   int64_t examples = 0;
-  /// Fraction of examples whose label is among the five largest outputs; NaN with five classes or
-  /// less.
+  /// Fraction of examples whose label is among the five largest outputs; NaN with at most five
+  /// classes, and if each token has a label.
   double top5_accuracy = std::numeric_limits<double>::quiet_NaN();
   /// e^loss, if each token has a label; else NaN.
   double perplexity = std::numeric_limits<double>::quiet_NaN();

@@ -171,7 +171,7 @@ void LossFunction::read_distillation(const Config& config) {
   d.teacher = config.required<std::string>("teacher");
   d.temperature = config.get<double>("temperature", d.temperature);
   if (!(d.temperature > 0.0 && d.temperature <= 1e6)) {
-    config.at("temperature").fail("a number above 0");
+    config.at("temperature").fail("a number above 0 and at most 1e6");
   }
   d.weight = config.get<double>("weight", d.weight);
   if (!(d.weight >= 0.0 && d.weight <= 1.0)) config.at("weight").fail("a number in [0, 1]");

@@ -17,7 +17,7 @@ namespace lacuna {
 /// Learning from another model's outputs.
 struct Distillation {
   std::string teacher;       ///< a run folder or a checkpoint
-  double temperature = 2.0;  ///< above 0: both models' logits are divided by it
+  double temperature = 2.0;  ///< above 0, at most 10⁶: both models' logits are divided by it
   double weight = 0.5;       ///< of the teacher against the labels, in [0, 1]
 };
 
@@ -54,14 +54,15 @@ enum class LossKind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError, MultiL
 LossKind loss_kind(const Config& config);
 
 /// Mean loss over a batch: cross entropy of class logits, of one label or several, binary cross
-/// entropy of logits that are independent decisions, or the mean squared error.
+/// entropy of logits that are independent decisions, or the mean squared error. `LossFunction()` is
+/// cross entropy without options; use it only with batches that have one label each.
 class LossFunction {
  public:
   /// "cross_entropy", "binary_cross_entropy", "mse", or a map with `type` (and for cross_entropy
-  /// `label_smoothing` in [0, 1) and `class_weights`, one for each class; for binary_cross_entropy
-  /// `pos_weight`; see class_balance.hpp); "distillation" is cross_entropy with the keys of
-  /// `Distillation` in addition. null → cross_entropy for data with classes, else mse.
-  /// binary_cross_entropy takes regression's targets, which must be 0 or 1, or the labels of two
+  /// `label_smoothing` in [0, 1), `class_weights`, one for each class, and `ignore_index`; for
+  /// binary_cross_entropy `pos_weight`; see class_balance.hpp); "distillation" is cross_entropy
+  /// with the keys of `Distillation` in addition. null → cross_entropy for data with classes, else
+  /// mse. binary_cross_entropy takes regression's targets, from 0 to 1, or the labels of two
   /// classes, for one output. `data` are the training examples: weights may be measured on them.
   /// *Errors:* ConfigError on another name, or a loss that does not fit the data.
   static LossFunction from_config(const Config& parent, const Dataset& data);

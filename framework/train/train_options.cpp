@@ -260,8 +260,8 @@ void warn_about_average(const TrainOptions& train, int64_t steps) {
                   train.ema->start, steps));
 }
 
-bool judge_search(const Config& config) {
-  if (config.is_list()) return std::ranges::any_of(config.items(), judge_search);
+bool warn_about_greedy_search(const Config& config) {
+  if (config.is_list()) return std::ranges::any_of(config.items(), warn_about_greedy_search);
   if (!config.is_map()) return false;
   const Config search = config.get("search");
   if (config.has("transposable") && search.is_scalar() && to_lower(search.text()) == "greedy") {
@@ -269,8 +269,9 @@ bool judge_search(const Config& config) {
                 ": the greedy search no longer exists; masks are chosen by the exact one");
     return true;
   }
-  return std::ranges::any_of(config.entries(),
-                             [](const Config::Entry& entry) { return judge_search(entry.second); });
+  return std::ranges::any_of(config.entries(), [](const Config::Entry& entry) {
+    return warn_about_greedy_search(entry.second);
+  });
 }
 
 }  // namespace lacuna

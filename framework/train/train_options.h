@@ -39,7 +39,7 @@ struct WeightAverageOptions {
   int64_t start = 0;     ///< steps after which averaging begins, at least 0
 };
 
-/// What a language model writes at evaluations.
+/// The text that a language model writes at evaluations.
 struct SampleOptions {
   std::string prompt;    ///< the text to continue; not empty
   int64_t tokens = 100;  ///< how many follow, from 1 to 10,000
@@ -115,6 +115,6 @@ void warn_about_warmup(const Config& optimizer, int64_t steps);
 void warn_about_average(const TrainOptions& train, int64_t steps);
 /// Finds `search: greedy` of a transposable pattern, which is read as `exact`: warns, and returns
 /// true, at the first one.
-bool judge_search(const Config& config);
+bool warn_about_greedy_search(const Config& config);
 
 }  // namespace lacuna

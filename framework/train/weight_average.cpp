@@ -53,7 +53,8 @@ const Slot* find_average(const Parameter& parameter) {
 }
 
 [[noreturn]] void refuse(const std::vector<std::string>& lines) {
-  throw CheckpointError("the saved average of the weights does not fit: " + join(lines, "; "));
+  throw CheckpointError("the saved average of the weights does not fit: " +
+                        join_foreign(lines, "; "));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ class Conv1d final : public AffineLayer {
     FanIn init_fan_in = FanIn::all();
   };
 
-  /// *Errors:* ConfigError if a size is below 1 or groups do not divide the channels.
+  /// *Errors:* ConfigError if a channel count or the kernel is below 1, or groups do not divide the
+  /// channels; ShapeError from output_shape and forward on an invalid stride, dilation or padding.
   explicit Conv1d(const Options& options);
 
   std::string_view type() const override { return "conv1d"; }

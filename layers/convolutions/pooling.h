@@ -21,6 +21,8 @@ class MaxPool2d final : public Module {
     Extent dilation{1, 1};
   };
 
+  /// Options are checked by output_shape and forward. *Errors:* theirs: ShapeError on a window that
+  /// does not fit, a padding of more than half the kernel, or a stride below 1.
   explicit MaxPool2d(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "max_pool"; }
@@ -44,6 +46,8 @@ class AvgPool2d final : public Module {
     bool count_include_pad = true;  ///< borders also divide by the kernel's size
   };
 
+  /// Options are checked by output_shape and forward. *Errors:* theirs: ShapeError on a window that
+  /// does not fit, a padding of more than half the kernel, or a stride below 1.
   explicit AvgPool2d(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "avg_pool"; }
@@ -80,10 +84,13 @@ class SubsamplePad final : public Module {
   struct Options {
     int64_t channels = 0;
     Extent stride{2, 2};
-    /// Channels of zeros before the input's; absent: half of them.
+    /// Channels of zeros before the input's, at most the number of missing channels (ShapeError
+    /// from forward); absent: half of them.
     std::optional<int64_t> before = std::nullopt;
   };
 
+  /// Options are checked by output_shape and forward. *Errors:* theirs: ShapeError on a stride
+  /// below 1, or on fewer channels than the input has.
   explicit SubsamplePad(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "subsample_pad"; }

@@ -53,7 +53,7 @@ class Attention final : public Module,
 
  protected:
   /// *Errors:* StateError in the scope of a Decoding unless it is causal and the batch has one
-  /// example; DataError if the batch has no such mask.
+  /// example; DataError if the batch has no such mask; ShapeError if the mask has another shape.
   Variable forward(const Variable& input) override;
   StateDict extra_state() const override;
   void load_extra_state(const StateDict& state) override;

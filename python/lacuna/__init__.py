@@ -1,7 +1,8 @@
 """Training sparse neural networks, truly sparse.
 
 Names and arguments are those of PyTorch and of the common sparsity APIs. Arrays are NumPy arrays;
-C-ordered float32 arrays are shared, not copied. Nothing is printed until `log` is called.
+C-ordered float32 arrays are shared, not copied, except a few that reach the end of a memory page.
+Nothing is printed until `log` is called.
 """
 
 import os as _os

@@ -35,7 +35,7 @@ def _is_array(value: Any) -> bool:
 
 def _is_pair(example: Tuple[Any, ...]) -> bool:
     if len(example) != 2:
-        raise TypeError(f"found an example with {len(example)} parts")
+        raise TypeError(f"found an example with {len(example)} part{'' if len(example) == 1 else 's'}")
     return True
 
 
@@ -43,7 +43,7 @@ def as_dataset(given: Given) -> Dataset:
     """Makes a dataset from examples: a Dataset; a pair of arrays (x, y); an object with `__len__`
     and `__getitem__`, such as a dataset of PyTorch; or an iterable of pairs (x, y), which is read once
     and stored as arrays. A DataLoader of PyTorch yields batches: give its `dataset`. Raises TypeError,
-    DataError.
+    DataError, ShapeError.
     """
     if isinstance(given, Dataset):
         return given

@@ -29,6 +29,8 @@ def export(
     Values are float32, and zero outside of masks. `masks` adds NAME_mask for each masked parameter,
     and `sparse` stores only the nonzeros (safetensors, onnx). For a quantized run, int8 weights and
     scales are written if the format supports them; `only` ("int8" or "float32") selects the form.
+    `overwrite` replaces an existing file or folder. `card` also writes a model card into the folder
+    ("hf"), or with format "" only the card. `last` exports the last checkpoint instead of the best.
     Returns notes on what the file does not contain. Raises ConfigError, CheckpointError; StateError
     if `path` exists and `overwrite` is false.
     """

@@ -1,4 +1,4 @@
-"""Layers, with PyTorch's names and arguments: what a `Model` is made of.
+"""Layers, with PyTorch's names and arguments: the parts of a `Model`.
 
 A layer here is a description, like an entry of a configuration's `model`; a `Model` builds it.
 Sizes that follow from the previous layer, such as `in_features`, can be None.
@@ -251,7 +251,8 @@ def Embedding(
 ) -> Layer:
     """One vector per token. Ids [batch, length] -> [batch, length, embedding_dim].
 
-    With sparse=True, a step updates only the rows of the batch's tokens, at their cost alone.
+    With sparse=True, a step updates only the rows of the batch's tokens, so its cost
+    depends only on them.
     """
     return Layer(
         "token_embedding",
@@ -299,7 +300,7 @@ _SIZED = {"linear": "in_features", "layer_norm": "features", "rms_norm": "featur
 
 
 def input_shape_of(layers: Sequence[Dict[str, Any]]) -> Tuple[int, ...]:
-    """The shape of one example, where the first layers with a size say it."""
+    """The shape of one example, if the first layer with a size determines it."""
     for layer in layers:
         kind = layer["type"]
         if kind == "sequential":
@@ -319,7 +320,7 @@ def _extents(value: Any) -> Tuple[int, ...]:
 
 
 def example_shape_of(config: Dict[str, Any]) -> Tuple[int, ...]:
-    """A shape of one example that the layer of this entry takes, by the sizes that it says. Images
+    """A shape of one example that the layer of this entry takes, by the sizes that are given. Images
     are of 32 by 32 pixels, or as large as the kernel."""
     kind = config["type"]
     layers = config.get("layers") or [config]

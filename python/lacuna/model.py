@@ -14,7 +14,7 @@ class Model(_lacuna.Sequential):
     layers: a list of layers, or a configuration's section `model`: a list of dicts, or a dict with
     `layers` or `type` (a preset). input_shape: the shape of one example, without the batch; it can
     be left out if the first layer with a size is a Linear, LayerNorm or RMSNorm. seed: of the initial
-    values. Raises ConfigError.
+    values. Raises ConfigError; TypeError if input_shape is needed and missing.
     """
 
     def __init__(

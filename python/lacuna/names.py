@@ -32,7 +32,7 @@ class ParameterName(str):
 
 
 class _Callable:
-    """What makes a number callable: a base to the left of int or float."""
+    """Makes a number callable: a base to the left of int or float."""
 
     _function: Callable[..., Any]
 

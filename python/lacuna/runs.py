@@ -183,8 +183,8 @@ def train(
 
     Ctrl-C (SIGINT) ends the run after a checkpoint, and raises KeyboardInterrupt; a second one ends
     the process. Other Python threads run during the training. `train.threads` stays set afterwards.
-    Raises ConfigError, DataError, CheckpointError; StateError if the folder is in use or another
-    training is running in this process; Error if the training diverges.
+    Raises ConfigError, DataError, CheckpointError, MemoryError; StateError if the folder is in use or
+    another training is running in this process; Error if the training diverges.
     """
     registry.require_no_import("train")
     given = given_config(config)
@@ -224,9 +224,9 @@ def evaluate(
 ) -> Metrics:
     """Evaluates a run's checkpoint on its validation and test data: a dict of results per split.
 
-    `set` can change the sections data, loss and train. `data_changed` accepts data that differs
-    from that of the training. data: the data that was passed to `train`, if any. Raises
-    ConfigError, CheckpointError, DataError.
+    `set` can change the sections data, loss and train. `last` uses the last checkpoint, even
+    if the best is kept. `data_changed` accepts data that differs from that of the training.
+    data: the data that was passed to `train`, if any. Raises ConfigError, CheckpointError, DataError.
     """
     with given_to(data):
         return _lacuna._evaluate(os.fspath(run), set_values(set), last, data_changed)
@@ -253,9 +253,9 @@ def prune(
     """Prunes a trained run (or checkpoint) in one shot. The result is a new run.
 
     sparsity: the fraction of zeros, in [0, 1). method: "magnitude", "wanda", "sparsegpt" or "admm"
-    (the default). Instead of these, `config` can give a section `sparsity`. `run.report` describes
-    the result, and `run.resume()` trains the pruned weights further. data: the data that was passed
-    to `train`, if any. Raises the errors of `train`.
+    (the default). Instead, `config` can give a section `sparsity`. `last` uses the last checkpoint,
+    even if the best is kept. `run.report` describes the result, and `run.resume()` trains the pruned
+    weights further. data: the data passed to `train`, if any. Raises the errors of `train`.
     """
     with given_to(data):
         report = _lacuna._prune(
@@ -284,10 +284,10 @@ def shrink(
     """Removes whole units of a trained run (or checkpoint). The result is a new, smaller run.
 
     to: the part that remains, {"flops": 0.5}, {"parameters": 0.5} or {"time": 0.5}. method:
-    "magnitude" (the default), "saliency", "error", or "dead", which has no `to`. Instead of these,
-    `config` can give a section `shrink`, and sections that replace those of the run. `run.report`
-    lists the units that stay, and `run.resume()` fine-tunes the smaller model. data: the data that
-    was passed to `train`, if any. Raises the errors of `train`.
+    "magnitude" (the default), "saliency", "error", or "dead", which has no `to`. Instead, `config`
+    can give a section `shrink`, and sections that replace the run's. `last` uses the last checkpoint,
+    even if the best is kept. `run.report` lists the units that stay, and `run.resume()` fine-tunes
+    the smaller model. data: the data passed to `train`, if any. Raises the errors of `train`.
     """
     if to is not None and (not isinstance(to, Mapping) or len(to) != 1):
         raise TypeError('shrink: `to` must be a dict of one budget, as {"flops": 0.5}')
@@ -317,9 +317,9 @@ def quantize(
     """Converts layers of a trained run (or checkpoint) to int8. The result is a new run.
 
     `config` gives a section `quantize`; without it, the run's own section or the defaults apply.
-    `run.report` has the layers, and the results in float32 and in int8. `evaluate` and `load` run
-    the model in int8. The new run cannot be resumed. data: the data that was passed to `train`, if
-    any. Raises the errors of `train`.
+    `last` uses the last checkpoint, even if the best is kept. `run.report` has the layers,
+    and the results in float32 and in int8. `evaluate` and `load` run the model in int8. The new run
+    cannot be resumed. data: the data that was passed to `train`, if any. Raises the errors of `train`.
     """
     with given_to(data):
         report = _lacuna._quantize(
@@ -333,7 +333,7 @@ def compare(*runs: Path, by: Optional[str] = None) -> Any:
 
     A folder that is not a run stands for the runs in it. by: "step" or "seconds" compares the runs
     after the same number of steps or seconds. Returns a pandas.DataFrame with one row per run, and
-    the settings that differ as columns; without pandas, a list of dicts. Raises DataError.
+    the settings that differ as columns; without pandas, a list of dicts. Raises DataError, ConfigError.
     """
     if not runs:
         raise TypeError("compare: expected at least one run")
@@ -395,6 +395,7 @@ def sweep(
         raise
     if failed:
         raise _lacuna.StateError(
-            f"{failed} runs failed; their output is in {os.fspath(run_dir)}, in files NAME.log"
+            f"{failed} run{'' if failed == 1 else 's'} failed; the output is in "
+            f"{os.fspath(run_dir)}, in files NAME.log"
         )
     return compare(*runs)

@@ -11,7 +11,7 @@ from lacuna._lacuna import Parameter
 
 
 class StateArray(np.ndarray):  # type: ignore[type-arg]
-    """A state of one parameter, not a copy. requires_dense keeps it at every position."""
+    """A view of one state of a parameter. Set requires_dense to keep it at every position."""
 
     _place: Tuple[_lacuna.Optimizer, str, str]
 

@@ -107,8 +107,7 @@ Module& OwnModule::add_part(const std::string& name, std::unique_ptr<Module> par
 
 void OwnModule::add_parameter(const std::string& name, const ParameterPtr& parameter) {
   if (name.empty() || name.find_first_of("./") != std::string::npos) {
-    throw StateError("a parameter's name must not be empty nor contain '.' or '/', found '" + name +
-                     "'");
+    throw StateError("a parameter needs a name without '.' and '/', found '" + name + "'");
   }
   if (!parameter->name().empty()) {
     throw StateError("the parameter '" + parameter->name() + "' already belongs to a module");

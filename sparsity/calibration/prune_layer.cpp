@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 
 namespace lacuna {
 namespace {
@@ -121,17 +122,18 @@ void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
   const bool judges_inputs = options.least_squares || options.method != OneShotMethod::Magnitude;
   if (dead > 0 && judges_inputs) {
     messages.push_back(fmt::format(
-        "layer '{}': {} of {} inputs are zero in all calibration examples, so that their weights "
-        "are judged useless; more calibration examples may show otherwise",
-        layer, dead, features));
+        "layer '{}': {} of {} {} zero in all calibration examples, so the weights of {} are judged "
+        "useless; more calibration examples may show otherwise",
+        layer, dead, plural(features, "input"), dead == 1 ? "is" : "are",
+        dead == 1 ? "that input" : "these inputs"));
   }
   const bool inverts = options.least_squares || options.method == OneShotMethod::SparseGpt ||
                        options.method == OneShotMethod::Admm;
   if (inverts && lacking != nullptr) {
     messages.push_back(fmt::format(
-        "layer '{}': the calibration has {} row{} for {} inputs, so some weights are determined "
-        "only by damping; give more examples (calibration.examples), if the data has them",
-        layer, lacking->rows(), lacking->rows() == 1 ? "" : "s", lacking->features()));
+        "layer '{}': the calibration has {} for {}, so some weights are determined only by "
+        "damping; give more examples (calibration.examples), if the data has them",
+        layer, plural(lacking->rows(), "row"), plural(lacking->features(), "input")));
   }
 }
 

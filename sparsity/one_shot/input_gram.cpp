@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 
 namespace lacuna {
@@ -32,16 +33,19 @@ void copy_panel(std::span<const float> rows, int64_t features, int64_t begin, in
 }  // namespace
 
 InputGram::InputGram(int64_t features) : features_(features) {
-  if (features < 0) throw ShapeError("a Gram matrix of a negative number of features");
+  if (features < 0) {
+    throw ShapeError(fmt::format(
+        "the number of features of a Gram matrix must be at least 0, found {}", features));
+  }
 }
 
 InputGram InputGram::of_matrix(int64_t features, std::span<const double> matrix, int64_t rows) {
-  if (features < 0 || matrix.size() != square(features)) {
+  InputGram gram(features);
+  if (matrix.size() != square(features)) {
     throw ShapeError(
-        fmt::format("{} values for a Gram matrix of {} features", matrix.size(), features));
+        fmt::format("a Gram matrix of {} needs {}, found {}", plural(features, "feature"),
+                    plural(static_cast<int64_t>(square(features)), "value"), matrix.size()));
   }
-  InputGram gram(0);
-  gram.features_ = features;
   gram.rows_ = rows;
   gram.matrix_.assign(matrix.begin(), matrix.end());
   gram.is_whole_ = false;
@@ -65,8 +69,9 @@ void InputGram::allocate() const {
 void InputGram::add(std::span<const float> rows) {
   const auto width = static_cast<size_t>(features_);
   if (width == 0 ? !rows.empty() : rows.size() % width != 0) {
-    throw ShapeError(
-        fmt::format("{} values of inputs are not rows of {} features", rows.size(), features_));
+    throw ShapeError(fmt::format("expected whole rows of {}, found {}",
+                                 plural(features_, "feature"),
+                                 plural(static_cast<int64_t>(rows.size()), "value")));
   }
   const size_t limit = static_cast<size_t>(kRows) * width;
   while (!rows.empty()) {

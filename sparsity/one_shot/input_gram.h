@@ -16,12 +16,14 @@ namespace lacuna {
 /// patterns of weights of rank 4 (config/pattern_shape.h) apply to both Gram matrix and weight.
 class InputGram {
  public:
+  /// *Errors:* ShapeError if `features` is negative.
   explicit InputGram(int64_t features);
   /// The number of rows of a matrix whose rows were not counted: so large that one more would not
   /// matter.
   static constexpr int64_t kManyRows = int64_t{1} << 32;
   /// An existing Gram matrix, and the number of rows in its sum. *Shapes:* matrix [features,
-  /// features], symmetric (its lower triangle is used). *Errors:* ShapeError if it is not square.
+  /// features], symmetric (its lower triangle is used). *Errors:* ShapeError unless it has
+  /// features² values.
   static InputGram of_matrix(int64_t features, std::span<const double> matrix,
                              int64_t rows = kManyRows);
   /// The Gram matrix of independent inputs of equal size, the identity: the assumption if nothing

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/kernels/dense/cholesky.hpp"
 #include "lacuna/framework/kernels/dense/double_product.hpp"
 #include "lacuna/sparsity/one_shot/complement_fit.hpp"
@@ -236,11 +237,10 @@ PrunedWeight fit_least_squares(const std::string& layer, const Tensor& weight,
       fitted.weight = squares.fit();
       if (const int64_t rows = squares.damped_rows(); rows > 0) {
         fitted.messages.push_back(
-            fmt::format("{}least squares: the inputs of {} of {} rows depend on each other, and "
-                        "damping is raised from {} to {} at most; more calibration examples may "
-                        "help",
-                        of_layer(layer), rows, matrix_rows(weight.shape()), shortest(damping),
-                        shortest(squares.most_damping())));
+            fmt::format("{}least squares: the inputs of {} of {} depend on each other, and damping "
+                        "is raised from {} to {} at most; more calibration examples may help",
+                        of_layer(layer), rows, plural(matrix_rows(weight.shape()), "row"),
+                        shortest(damping), shortest(squares.most_damping())));
       }
     } catch (const DataError& error) {
       throw DataError(of_layer(layer) + error.what());

@@ -59,13 +59,14 @@ void require_parts(const OneShotProblem& problem) {
   const std::vector<int64_t>& parts = problem.options.keep_of_parts;
   if (parts.empty()) return;
   if (std::accumulate(parts.begin(), parts.end(), int64_t{0}) != problem.keep) {
-    throw ConfigError(of_layer(problem.layer) + "the counts of the parts are not keep together");
+    throw ConfigError(of_layer(problem.layer) + "keep_of_parts must add up to keep");
   }
   if (!problem.by_rows()) return;
   const std::vector<int64_t> present = row_counts(problem.present);
   if (parts.size() != present.size() ||
       !std::ranges::equal(parts, present, [](int64_t a, int64_t b) { return a >= 0 && a <= b; })) {
-    throw ConfigError(of_layer(problem.layer) + "the counts of the parts are not those of rows");
+    throw ConfigError(of_layer(problem.layer) +
+                      "keep_of_parts needs one count for each row, from 0 to the row's positions");
   }
 }
 
@@ -102,7 +103,7 @@ PrunedWeight prune(const OneShotProblem& problem) {
     case OneShotMethod::Admm:
       return prune_by_admm(problem);
   }
-  throw ConfigError(of_layer(problem.layer) + "no method of one-shot pruning");
+  throw ConfigError(of_layer(problem.layer) + "unknown method of one-shot pruning");
 }
 
 }  // namespace

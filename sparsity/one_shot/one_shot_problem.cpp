@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/sparsity/masks/scores.h"
 
 namespace lacuna {
@@ -20,13 +21,16 @@ void require_layer(const std::string& layer, const Tensor& weight, const InputGr
                    const Shape& mask) {
   const Shape& shape = weight.shape();
   if (shape.rank() < 2 || mask != shape) {
-    throw ShapeError(fmt::format("{}a weight {} and masks for {}", of_layer(layer),
-                                 shape.to_string(), mask.to_string()));
+    throw ShapeError(
+        fmt::format("{}a weight of shape {} needs two dimensions or more and a mask of "
+                    "its shape, found a mask of shape {}",
+                    of_layer(layer), shape.to_string(), mask.to_string()));
   }
   if (matrix_columns(shape) != gram.features()) {
-    throw ShapeError(fmt::format("{}a weight {} has {} inputs, its calibration {} features",
-                                 of_layer(layer), shape.to_string(), matrix_columns(shape),
-                                 gram.features()));
+    throw ShapeError(fmt::format("{}a weight of shape {} has {}, but its calibration has {}",
+                                 of_layer(layer), shape.to_string(),
+                                 plural(matrix_columns(shape), "input"),
+                                 plural(gram.features(), "feature")));
   }
   // A sum of squares is finite where all of the column is.
   const std::vector<double> squares = gram.squares();

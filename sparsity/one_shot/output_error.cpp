@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/kernels/dense/double_product.hpp"
 #include "lacuna/sparsity/one_shot/one_shot.h"
 
@@ -49,9 +50,10 @@ double output_square(int64_t rows, const InputGram& gram, RowOf&& row_of) {
 
 OutputError output_error(const Tensor& weight, const Tensor& pruned, const InputGram& gram) {
   if (weight.shape() != pruned.shape() || matrix_columns(weight.shape()) != gram.features()) {
-    throw ShapeError(fmt::format("a weight {}, pruned {}, and a Gram matrix of {} features",
-                                 weight.shape().to_string(), pruned.shape().to_string(),
-                                 gram.features()));
+    throw ShapeError(
+        fmt::format("shapes do not match: weight {}, pruned weight {}, Gram matrix of {}",
+                    weight.shape().to_string(), pruned.shape().to_string(),
+                    plural(gram.features(), "feature")));
   }
   const int64_t rows = matrix_rows(weight.shape()), columns = gram.features();
   const float* before = weight.data();

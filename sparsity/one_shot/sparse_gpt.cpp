@@ -154,7 +154,8 @@ void SparseGptSweep::share_out() {
     if (!std::ranges::equal(given, present,
                             [](int64_t a, int64_t b) { return a >= 0 && a <= b; })) {
       throw ConfigError(of_layer(problem_.layer) +
-                        "the counts of the parts are not those of blocks of columns");
+                        "keep_of_parts needs one count for each block of columns, from 0 to its "
+                        "positions");
     }
     shares_ = given;
     return;

@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
@@ -151,10 +152,10 @@ std::vector<int64_t> distribute_budget(const Distribution& distribution, double 
   if (budget < nonempty && sparsity < 1.0) {
     const double largest =
         1.0 - static_cast<double>(nonempty) / static_cast<double>(std::max<int64_t>(total, 1));
-    throw ConfigError(fmt::format(
-        "a sparsity of {} leaves {} nonzeros for {} parameters; the largest that can be reached is "
-        "{}",
-        Config(sparsity).text(), budget, nonempty, Config(largest).text()));
+    throw ConfigError(
+        fmt::format("a sparsity of {} leaves {} for {}; the largest that can be reached is {}",
+                    Config(sparsity).text(), plural(budget, "nonzero"),
+                    plural(nonempty, "parameter"), Config(largest).text()));
   }
   const double density =
       total == 0 ? 0.0 : static_cast<double>(budget) / static_cast<double>(total);

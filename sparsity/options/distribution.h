@@ -28,8 +28,9 @@ std::vector<double> layer_densities(const Distribution& distribution, double den
                                     const std::vector<Shape>& shapes);
 
 /// Nonzeros per tensor for a sparsity in [0, 1]. For all but Uniform they add up to the budget
-/// exactly, by largest remainders. *Errors:* ConfigError if the budget leaves a tensor without
-/// nonzeros; it states the largest possible sparsity.
+/// exactly, by largest remainders. *Errors:* ConfigError if there are fewer nonzeros than tensors,
+/// unless the sparsity is 1; it states the largest possible sparsity. A small tensor may still get
+/// no nonzero.
 std::vector<int64_t> distribute_nnz(const Distribution& distribution, float sparsity,
                                     const std::vector<Shape>& shapes);
 

@@ -78,7 +78,7 @@ ParameterFilter ParameterFilter::from_config(const Config& config) {
 
 std::string ParameterFilter::default_reason(const Parameter& parameter) {
   if (parameter.use != WeightUse::Linear && parameter.use != WeightUse::Convolution) {
-    return "no weight of a linear or convolution layer";
+    return "not the weight of a linear or convolution layer";
   }
   if (parameter.shape().rank() < 2) return "of shape " + parameter.shape().to_string();
   const std::string lower = to_lower(parameter.name());

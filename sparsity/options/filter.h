@@ -16,16 +16,18 @@ class ParameterFilter {
   using Predicate = std::function<bool(const std::string& name, const Parameter& parameter)>;
 
   /// The default filter: weights of linear layers and convolutions (Parameter::use) of rank above 1
-  /// whose lower-case name contains none of embedding, norm, lm_head, pe_helper. Biases, norms,
-  /// embeddings, positions and parameters without a stated use are left out.
+  /// whose lower-case name contains none of embedding, norm, lm_head, pe_helper, and that no other
+  /// layer is tied to. Biases, norms, embeddings, positions and parameters without a stated use are
+  /// left out.
   ParameterFilter();
-  /// Globs, in which `*` also matches dots. A parameter that matches any of them is chosen. Globs
-  /// of cstorch's model zoo (`*proj_q_dense_layer.weight`, `*ffn.ffn.0.linear_layer.weight`) match
-  /// the parameters with Hugging Face's names that do the same.
+  /// Globs, in which `*` also matches dots. A parameter that matches any of them is chosen; one
+  /// that another layer is tied to only by its full name. Globs of cstorch's model zoo
+  /// (`*proj_q_dense_layer.weight`, `*ffn.ffn.0.linear_layer.weight`) match the parameters with
+  /// Hugging Face's names that do the same.
   ParameterFilter(std::vector<std::string> globs);
   ParameterFilter(const char* glob) : ParameterFilter(std::vector<std::string>{glob}) {}
   ParameterFilter(Predicate predicate);
-  /// What the default filter chooses, except what the globs match.
+  /// All parameters that the default filter chooses, except those that match the globs.
   static ParameterFilter all_but(std::vector<std::string> globs);
   /// null and "default" → the default; `{except: GLOBS}` → all_but; text → a glob; a list → globs.
   /// *Errors:* ConfigError.

@@ -48,17 +48,17 @@ void LayoutOption::require_fit(const Parameter& parameter) const {
   if (parameter.is_linear_weight()) return;
   const bool is_convolution = parameter.use == WeightUse::Convolution;
   if (is_convolution && layout_ == &csr_layout()) return;
-  const std::string whose =
+  const std::string which =
       "parameter '" + parameter.name() + "' of shape " + parameter.shape().to_string();
   if (is_convolution) {
-    throw ConfigError(
-        "layout '" + name_ + "' holds weights of linear layers; " + whose +
-        " is a convolution's, which csr holds, with any pattern: give it layout: csr" +
-        " (or auto, or masked) in an entry of its own");
+    throw ConfigError("layout '" + name_ + "' can only store weights of linear layers, and " +
+                      which +
+                      " belongs to a convolution; give it an entry of its own with layout: csr, "
+                      "auto or masked");
   }
-  throw ConfigError("layout '" + name_ + "' holds weights of linear" +
-                    (layout_ == &csr_layout() ? " and convolution" : "") + " layers; " + whose +
-                    " is none: leave it out of the param_filter, or give layout: auto or masked");
+  throw ConfigError("layout '" + name_ + "' can only store weights of linear" +
+                    (layout_ == &csr_layout() ? " and convolution" : "") + " layers, and " + which +
+                    " is not one; exclude it with param_filter, or give layout: auto or masked");
 }
 
 }  // namespace lacuna

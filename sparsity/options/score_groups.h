@@ -14,7 +14,7 @@ namespace lacuna {
 struct ScoreGroups {
   enum class Along { Flat, Rows, Columns };
   Along along = Along::Flat;
-  int64_t count = 1;
+  int64_t count = 1;  ///< 0: each row is a group (only with Rows)
 
   static ScoreGroups flat() { return {}; }
   /// `balance_out_groups`: rows split into n groups.

@@ -19,9 +19,9 @@ class SparsityTarget {
   SparsityTarget(double sparsity = 0.0) : SparsityTarget(Schedule(sparsity)) {}
   /// *Errors:* ConfigError for a constant that is NaN.
   SparsityTarget(Schedule sparsity);
-  /// Fraction of positions kept, in (0, 1].
+  /// Fraction of positions kept. *Errors:* ConfigError unless in (0, 1].
   static SparsityTarget density(double density);
-  /// Mean nonzeros per row, above 0.
+  /// Mean nonzeros per row. *Errors:* ConfigError unless above 0.
   static SparsityTarget fan_in(double fan_in);
   /// Reads `sparsity`, `schedule`, `density` or `fan_in`, exactly one of them, from an entry.
   /// *Errors:* ConfigError.

@@ -22,8 +22,8 @@ struct CompressionLimits {
   /// Examples in a training batch.
   int64_t batch = 128;
   /// How often a batch multiplies by each element of a parameter, by the parameter's name: the rows
-  /// of its products. Examples times tokens in a transformer, times positions in a convolution. For
-  /// other parameters: `batch`, and for convolutions its images.
+  /// of its products. Examples times tokens in a transformer, times positions in a convolution.
+  /// Parameters without an entry: `batch` rows, or for convolutions `batch` images.
   std::map<std::string, int64_t> rows = {};
   /// The density up to which a parameter is stored as csr, or in the layout of its pattern, and
   /// masked above it: the result of an earlier run, or of the cost model when it is first needed.

@@ -33,8 +33,8 @@ struct InstallOptions {
 MaskChange install_mask(Parameter& parameter, const MaskSet& mask, const LayoutPolicy& policy,
                         const InstallOptions& options = {});
 
-/// Gives a parameter a pattern, and at its positions the values of a dense array; the gradient is
-/// dropped. *Shapes:* `dense` has the parameter's shape. *Cost:* O(shape).
+/// Gives a parameter a pattern, and at its positions the values of a dense row-major array; the
+/// gradient is dropped. *Shapes:* `dense` has the parameter's shape. *Cost:* O(shape).
 void take_values(Parameter& parameter, const PatternPtr& pattern, const Tensor& dense);
 
 /// Moves a parameter with its mask to the layout that the policy's option names, for a checkpoint

@@ -106,8 +106,8 @@ MaskUpdate SparseWeight::note(const MaskSet& mask, const MaskChange& change) {
   if (ever_active_) update.ever_active = static_cast<double>(ever_active_->count) / of_all;
   if (nnz() == 0 && change.dropped > 0 && target_nnz_ > 0) {
     update.messages.push_back(
-        fmt::format("'{}' has lost all of its nonzeros, where {} are the target: its products are "
-                    "zeros from now on",
+        fmt::format("'{}' has lost all of its nonzeros (target: {}), so its outputs are zero from "
+                    "now on",
                     name(), target_nnz_));
   }
   return update;

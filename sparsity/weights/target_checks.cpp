@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/plural.hpp"
 
 namespace lacuna {
 
@@ -20,9 +21,10 @@ void require_fan_in_fits(std::string_view type, const SparsityTarget& target,
     const int64_t rows = planned.shape.rank() == 0 ? 1 : planned.shape[0];
     if (rows == 0 || fan_in <= planned.shape.numel() / rows) continue;
     throw ConfigError(fmt::format(
-        "{}: a fan_in of {} is more than the {} inputs that each row of parameter '{}' of shape {} "
-        "has: it would stay dense; give a smaller one, or leave the parameter out by param_filter",
-        type, fan_in, planned.shape.numel() / rows, planned.parameter, planned.shape.to_string()));
+        "{}: a fan_in of {} exceeds the {} of each row of parameter '{}' of shape {}, which would "
+        "stay dense; give a smaller one, or exclude the parameter with param_filter",
+        type, fan_in, plural(planned.shape.numel() / rows, "input"), planned.parameter,
+        planned.shape.to_string()));
   }
 }
 
@@ -39,8 +41,8 @@ void require_fraction(std::string_view type, const SparsityTarget& target, int64
 }
 
 std::string with_nonzeros(const SparseWeight& weight) {
-  return fmt::format("parameter '{}' {} with {} nonzeros", weight.name(),
-                     weight.shape().to_string(), weight.target_nnz());
+  return fmt::format("parameter '{}' {} with {}", weight.name(), weight.shape().to_string(),
+                     plural(weight.target_nnz(), "nonzero"));
 }
 
 void require_values_fit(const std::deque<SparseWeight>& weights) {

@@ -62,9 +62,10 @@ TEST(Adam, RefusesOptionsThatCannotBe) {
       },
       "'betas': expected a number from 0 to below 1, found -0.1");
   expect_throws<ConfigError>([&] { Adam(w, {.eps = -1.0}); },
-                             "'eps': expected a number of at least 0.0, found -1.0");
-  expect_throws<ConfigError>([&] { AdamW(w, {.weight_decay = -1.0}); },
-                             "'weight_decay': expected a number of at least 0.0, found -1.0");
+                             "'eps': expected a finite number of at least 0.0, found -1.0");
+  expect_throws<ConfigError>(
+      [&] { AdamW(w, {.weight_decay = -1.0}); },
+      "'weight_decay': expected a finite number of at least 0.0, found -1.0");
 }
 
 }  // namespace

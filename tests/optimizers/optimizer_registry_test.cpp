@@ -72,14 +72,14 @@ TEST(OptimizerRegistry, WrongOptionsGetTheirPosition) {
   expect_message("lr: 0.1", "type: a required key is missing");
   expect_message("type: sgd", "run.yaml:1:1: lr: a required key is missing");
   expect_message("type: sgd\nlr: -1",
-                 "run.yaml:2:5: lr: expected a number of at least 0.0, found -1.0");
+                 "run.yaml:2:5: lr: expected a finite number of at least 0.0, found -1.0");
   expect_message("type: sgd\nlr: fast", "run.yaml:2:5: lr: expected a number, a list of numbers");
   expect_message("type: sgd\nlr: 1\nmomentum: -0.5",
-                 "run.yaml:3:11: momentum: expected a number of at least 0.0, found -0.5");
+                 "run.yaml:3:11: momentum: expected a finite number of at least 0.0, found -0.5");
   expect_message("type: sgd\nlr: 1\nnesterov: true",
                  "run.yaml:3:11: nesterov: needs momentum above 0 and dampening 0");
   expect_message("type: adam\nbetas: [0.9]",
-                 "run.yaml:2:8: betas: expected a list of two numbers, found a list of 1");
+                 "run.yaml:2:8: betas: expected a list of two numbers, found a list of 1 value");
   expect_message("type: adam\nbetas: [0.9, 2]",
                  "run.yaml:2:8: betas: expected a number from 0 to below 1, found 2.0");
   expect_message("type: adam\neps: small", "run.yaml:2:6: eps: expected a number, found 'small'");
@@ -98,7 +98,7 @@ TEST(OptimizerRegistry, WrongGroupsGetTheirPosition) {
                  "run.yaml:4:13: groups.1.params: 'fc1.bais' matches no parameter; did you mean "
                  "'fc1.bias'?");
   expect_message(" - params: \"*\"\n   lr: -1",
-                 "run.yaml:4:8: groups.0.lr: expected a number of at least 0.0, found -1.0");
+                 "run.yaml:4:8: groups.0.lr: expected a finite number of at least 0.0, found -1.0");
   expect_message(" - lr: 1", "groups.0.params: a required key is missing");
   expect_message(" - params: []", "groups.0.params: expected at least one glob");
   expect_message(" - params: \"*\"\n   weight_decai: 1",

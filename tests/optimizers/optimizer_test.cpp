@@ -330,22 +330,24 @@ TEST(OptimizerMasked, UpdatesKeepPrunedPositionsAtZero) {
 TEST(OptimizerErrors, OptionsOutOfRangeAreNamed) {
   const ParameterPtr w = make_parameter("fc1.weight", {0.0f});
   const auto make = [&](SgdOptions options) { Sgd optimizer({w}, options); };
-  expect_throws<ConfigError>([&] { make({.lr = -0.1}); },
-                             "optimizer option 'lr': expected a number of at least 0.0, found "
-                             "-0.1");
+  expect_throws<ConfigError>(
+      [&] { make({.lr = -0.1}); },
+      "optimizer option 'lr': expected a finite number of at least 0.0, found "
+      "-0.1");
   expect_throws<ConfigError>([&] { make({.lr = std::numeric_limits<double>::quiet_NaN()}); },
-                             "'lr': expected a number of at least 0.0, found .nan");
-  expect_throws<ConfigError>([&] { make({.lr = 1.0, .weight_decay = -1.0}); },
-                             "'weight_decay': expected a number of at least 0.0, found -1.0");
+                             "'lr': expected a finite number of at least 0.0, found .nan");
+  expect_throws<ConfigError>(
+      [&] { make({.lr = 1.0, .weight_decay = -1.0}); },
+      "'weight_decay': expected a finite number of at least 0.0, found -1.0");
   expect_throws<ConfigError>([&] { make({.lr = 1.0, .warmup = -1}); },
-                             "'warmup': expected a number of at least 0.0, found -1.0");
+                             "'warmup': expected a finite number of at least 0.0, found -1.0");
   expect_throws<ConfigError>([&] { make({.lr = 1.0, .clip_norm = 0.0}); },
                              "'clip_norm': expected a number above 0, found 0.0");
   expect_throws<ConfigError>([&] { make({.lr = 1.0, .groups = {{.params = {"*"}, .lr = -1.0}}}); },
-                             "'groups.0.lr': expected a number of at least 0.0, found -1.0");
+                             "'groups.0.lr': expected a finite number of at least 0.0, found -1.0");
   expect_throws<ConfigError>(
       [&] { make({.lr = 1.0, .groups = {{.params = {"*"}, .weight_decay = -1.0}}}); },
-      "'groups.0.weight_decay': expected a number of at least 0.0, found -1.0");
+      "'groups.0.weight_decay': expected a finite number of at least 0.0, found -1.0");
   expect_throws<ConfigError>([&] { make({.lr = 1.0, .groups = {{}}}); },
                              "'groups.0.params': expected at least one glob");
   expect_throws<ConfigError>(

@@ -53,9 +53,10 @@ TEST(Sgd, RefusesOptionsThatCannotBe) {
   const auto make = [](const SgdOptions& options) {
     Sgd optimizer({make_parameter("w", {1.0f})}, options);
   };
-  expect_throws<ConfigError>([&] { make({.lr = 0.1, .momentum = -0.5}); },
-                             "optimizer option 'momentum': expected a number of at least 0.0, "
-                             "found -0.5");
+  expect_throws<ConfigError>(
+      [&] { make({.lr = 0.1, .momentum = -0.5}); },
+      "optimizer option 'momentum': expected a finite number of at least 0.0, "
+      "found -0.5");
   expect_throws<ConfigError>([&] { make({.lr = 0.1, .nesterov = true}); },
                              "'nesterov': needs momentum above 0 and dampening 0");
   expect_throws<ConfigError>(

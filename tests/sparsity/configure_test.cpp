@@ -311,7 +311,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "a glob or a list of at least one"},
         BadConfig{"sparsity: [0.5]", "sparsity.0: expected a map with `algorithm`"},
         BadConfig{"sparsity: {sparsity: 0.5, init_method: [random]}",
-                  "sparsity.init_method: expected text, found a list of 1"},
+                  "sparsity.init_method: expected text, found a list of 1 value"},
         BadConfig{"sparsity: {sparsity: 0.5, balance_out_groups: 0}", "at least 1, found '0'"},
         BadConfig{"sparsity: {algorithm: rigl, update: {freq: 10}}",
                   "c.yaml:1:11: sparsity: rigl needs `sparsity` (or `density`, or `fan_in`)"},
@@ -343,7 +343,7 @@ TEST(ConfigureTest, OneShotAlgorithmsOfferNoInitMethod) {
       FAIL() << name;
     } catch (const ConfigError& error) {
       const std::string text = error.what();
-      EXPECT_NE(text.find("unknown key 'spam'; valid are: algorithm"), std::string::npos) << text;
+      EXPECT_NE(text.find("unknown key 'spam'; valid names: algorithm"), std::string::npos) << text;
       EXPECT_NE(text.find("granularity"), std::string::npos) << text;
       EXPECT_EQ(text.find("init_method"), std::string::npos) << text;
     }
@@ -361,9 +361,10 @@ TEST(ConfigureTest, SemiSparseOffersTheKeysThatItTakes) {
     FAIL();
   } catch (const ConfigError& error) {
     const std::string text = error.what();
-    EXPECT_NE(text.find("unknown key 'spam'; valid are: algorithm, decay, density, every, layout, "
-                        "param_filter, pattern, "),
-              std::string::npos)
+    EXPECT_NE(
+        text.find("unknown key 'spam'; valid names: algorithm, decay, density, every, layout, "
+                  "param_filter, pattern, "),
+        std::string::npos)
         << text;
     for (const char* refused : {"init_method", "distribution", "balance_", "fan_in"}) {
       EXPECT_EQ(text.find(refused), std::string::npos) << text;

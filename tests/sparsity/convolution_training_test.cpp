@@ -140,13 +140,14 @@ TEST(ConvolutionLayouts, OfPatternsAreForLinearLayers) {
   expect_throws<ConfigError>(
       apply("{algorithm: static, pattern: {type: nm, n: 2, m: 4}, param_filter: conv.weight}",
             "nm"),
-      "layout 'nm 2:4' holds weights of linear layers; parameter 'conv.weight' of shape [8, 8, 3, "
-      "2] is a convolution's, which csr holds, with any pattern: give it layout: csr");
+      "layout 'nm 2:4' can only store weights of linear layers, and parameter 'conv.weight' of "
+      "shape [8, 8, 3, 2] belongs to a convolution; give it an entry of its own with layout: csr, "
+      "auto or masked");
   expect_throws<ConfigError>(
       apply("{algorithm: static, sparsity: 0.5, pattern: {type: block, rows: "
             "4, cols: 4}, param_filter: conv.weight}",
             "block"),
-      "layout 'block 4x4' holds weights of linear layers");
+      "layout 'block 4x4' can only store weights of linear layers");
 }
 
 TEST(ConvolutionLayouts, WhatDoesNotDivideIsNamedWithItsShape) {

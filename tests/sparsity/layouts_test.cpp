@@ -181,15 +181,16 @@ TEST(LayoutOptionTest, OnlyLinearWeightsAreCompressed) {
   model.add<Linear>("fc", {.in_features = 6, .out_features = 6});
   model.add<LayerNorm>("ln", {.features = 6});
   Static csr({.sparsity = 0.5, .param_filter = "*.weight", .layout = "csr"});
-  expect_throws<ConfigError>([&] { model.apply(csr); },
-                             "layout 'csr' holds weights of linear and convolution layers; "
-                             "parameter 'ln.weight' of shape [6] is none");
+  expect_throws<ConfigError>(
+      [&] { model.apply(csr); },
+      "layout 'csr' can only store weights of linear and convolution layers, "
+      "and parameter 'ln.weight' of shape [6] is not one; exclude it with");
   const PatternShape nm = PatternShape::nm(1, 2);
   Static own({.param_filter = "ln.weight", .pattern = nm, .layout = layout_for(nm)});
   expect_throws<ConfigError>(
       [&] { model.apply(own); },
-      "layout 'nm 1:2' holds weights of linear layers; parameter 'ln.weight' "
-      "of shape [6] is none");
+      "layout 'nm 1:2' can only store weights of linear layers, and parameter 'ln.weight' "
+      "of shape [6] is not one");
   Static chosen({.sparsity = 0.5, .param_filter = "*.weight"});
   chosen.compression().compress_below = {{{"fc.weight"}, 1.0}, {{"ln.weight"}, 1.0}};
   model.apply(chosen);

@@ -272,7 +272,7 @@ TEST(OneShotPruningTest, LeastSquaresLowersTheErrorOfAnyMask) {
   EXPECT_LT(*least_squares.pruned()[0].relative_error, 0.8 * *plain.pruned()[0].relative_error);
 }
 
-/// A weight that the forward pass never multiplies with, and one that is no matrix of a layer.
+/// A weight that the forward pass never multiplies by, and one that is no matrix of a layer.
 class WithUnused final : public Module {
  public:
   WithUnused() {
@@ -299,7 +299,7 @@ TEST(OneShotPruningTest, NamesWeightsThatNoForwardPassMultipliesWith) {
     one->calibrate_with([](Module& m) { m(Variable(random_tensor({5, 12}, "x"))); });
   }
   model.apply(wanda);
-  expect_throws<ConfigError>([&] { wanda.prune(); }, "never multiplies with 'unused.weight'");
+  expect_throws<ConfigError>([&] { wanda.prune(); }, "never multiplies by 'unused.weight'");
   wanda.release();
   model.apply(magnitude);
   magnitude.prune();

@@ -206,7 +206,7 @@ TEST(PhasesTest, HoldSingleAlgorithms) {
   group->add({}, std::make_unique<Dense>(ParameterFilter()));
   phases.push_back({std::move(group), std::nullopt});
   expect_throws<StateError>([&] { Phases(std::move(phases)); },
-                            "phase 0 must be a single algorithm, not a group");
+                            "phase 0 must be a single algorithm, found 'group'");
 }
 
 TEST(PhasesTest, AreAppliedOnce) {

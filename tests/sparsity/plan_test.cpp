@@ -129,14 +129,14 @@ TEST(PlanTest, RefusesASparsityScheduleThatHasNotEnded) {
       12, "(cosine) ends at step 40, after the last update at step 10");
 }
 
-TEST(PlanTest, RefusesADropFractionThatClimbsAgain) {
+TEST(PlanTest, RefusesADropFractionThatRisesAgain) {
   expect_refused(
       "{algorithm: rigl, sparsity: 0.5, update: {freq: 5}, "
       "drop_fraction: {type: cosine, init: 0.3, half_period: 8}}",
-      12, "climbs again after its half_period of 8 steps, and updates last until step 10");
+      12, "rises again after its half_period of 8 steps, but updates continue until step 10");
   expect_refused(
       "{algorithm: set, sparsity: 0.5, drop_fraction: {type: Cosine, init: 0.3, half_period: 8}}",
-      12, "climbs again after its half_period of 8 steps, and updates last until step 12");
+      12, "rises again after its half_period of 8 steps, but updates continue until step 12");
   TestModel t;
   const auto good = from_yaml(
       "{algorithm: rigl, sparsity: 0.5, update: {freq: 5, stop: 8}, "

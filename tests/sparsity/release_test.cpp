@@ -138,7 +138,7 @@ TEST(ReleaseTest, PhasesAreNotUpdatedAfterwards) {
   t.apply(*made);
   const StateDict state = made->state_dict();
   made->release();
-  const char* words = "must be applied to a model first";
+  const char* words = "phases must be applied to a model before use";
   expect_throws<StateError>([&] { made->update(*t.optimizer); }, words);
   expect_throws<StateError>([&] { made->load_state_dict(state); }, words);
   t.apply(*made);

@@ -393,7 +393,7 @@ TEST(StructuredConfig, MistakesAreNamed) {
   refused(
       "{algorithm: gmp, pattern: {type: nm, n: 2, m: 4}, sparsity: {type: linear, init: 0.4, "
       "slope: 0.2}}",
-      "has a sparsity of 0.5 at most");
+      "allows a sparsity of at most 0.5");
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ std::pair<int, Shape> joined_shape(std::span<const Variable> inputs, int dimensi
   const Shape& first = inputs.front().shape();
   const int index = dimension < 0 ? dimension + first.rank() : dimension;
   if (index < 0 || index >= first.rank()) {
-    throw ShapeError(
-        fmt::format("concatenate: dimension {} of shape {}", dimension, first.to_string()));
+    throw ShapeError(fmt::format("concatenate: there is no dimension {} in shape {}", dimension,
+                                 first.to_string()));
   }
   std::vector<int64_t> sizes(first.sizes().begin(), first.sizes().end());
   for (const Variable& input : inputs.subspan(1)) {

@@ -80,15 +80,15 @@ Variable keep(const Variable& x, const KeepFunction& choose) {
   return record<KeepNode>(std::move(y), {x}, std::move(mask));
 }
 
-void require_keep_nm(const std::string& who, const Shape& shape, int dimension, int n, int m) {
+void require_keep_nm(const std::string& what, const Shape& shape, int dimension, int n, int m) {
   if (n < 1 || n > m || m > PatternShape::kLargestM) {
-    throw ConfigError(fmt::format("{}: N:M needs 1 <= N <= M <= {}, found {}:{}", who,
+    throw ConfigError(fmt::format("{}: N:M needs 1 <= N <= M <= {}, found {}:{}", what,
                                   PatternShape::kLargestM, n, m));
   }
   const int64_t features = shape.rank() < 1 ? 0 : shape[dimension];
   if (shape.rank() >= 1 && features % m == 0) return;
   throw ShapeError(fmt::format("{}: activations of shape {} have {} {}, not divisible by m = {}",
-                               who, shape.to_string(), features,
+                               what, shape.to_string(), features,
                                dimension == -1 ? "features" : "channels", m));
 }
 

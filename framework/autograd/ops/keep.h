@@ -25,8 +25,8 @@ Variable keep(const Variable& x, const KeepFunction& choose);
 /// element.
 Variable keep_nm(const Variable& x, int n, int m);
 /// *Errors:* those of `keep_nm` for activations of this shape, whose features are `dimension` (-1:
-/// the last); the messages begin with `who`.
-void require_keep_nm(const std::string& who, const Shape& shape, int dimension, int n, int m);
+/// the last); the messages begin with `what`.
+void require_keep_nm(const std::string& what, const Shape& shape, int dimension, int n, int m);
 
 /// y = x; in backward dx = dy where `choose(dy)` keeps it, else 0.
 Variable keep_gradient(const Variable& x, const KeepFunction& choose);

@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/loss.hpp"
 #include "lacuna/framework/kernels/rowwise/softmax.hpp"
@@ -180,9 +181,8 @@ void require_labels(const Shape& logits, const IndexTensor& labels) {
     if (values[i] == kIgnoredLabel) continue;
     if (values[i] < 0 || values[i] >= logits.features()) {
       throw DataError(
-          fmt::format("cross_entropy: label {} of example {} is out of range: there are {} "
-                      "classes, counted from 0",
-                      values[i], i, logits.features()));
+          fmt::format("cross_entropy: label {} at index {} is out of range for {}, counted from 0",
+                      values[i], i, plural(logits.features(), "class", "classes")));
     }
   }
 }
@@ -190,8 +190,9 @@ void require_labels(const Shape& logits, const IndexTensor& labels) {
 void require_class_weights(const std::vector<float>& weights, int64_t classes) {
   if (weights.empty()) return;
   if (static_cast<int64_t>(weights.size()) != classes) {
-    throw ConfigError(fmt::format("cross_entropy: there are {} class weights for {} classes",
-                                  weights.size(), classes));
+    throw ConfigError(
+        fmt::format("cross_entropy: expected one class weight for each of {}, found {}",
+                    plural(classes, "class", "classes"), weights.size()));
   }
   for (size_t j = 0; j < weights.size(); ++j) {
     if (weights[j] >= 0.0f && std::isfinite(weights[j])) continue;
@@ -206,8 +207,9 @@ Tensor weights_of_elements(std::span<const float> weights, const Shape& shape) {
   if (weights.empty()) return Tensor();
   if (static_cast<int64_t>(weights.size()) != shape.features()) {
     throw ConfigError(
-        fmt::format("binary_cross_entropy: there are {} weights of positive targets for {} outputs",
-                    weights.size(), shape.features()));
+        fmt::format("binary_cross_entropy: expected one weight of positive targets for each of {}, "
+                    "found {}",
+                    plural(shape.features(), "output"), weights.size()));
   }
   for (const float weight : weights) {
     if (weight >= 0.0f && std::isfinite(weight)) continue;
@@ -251,10 +253,10 @@ Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
   require_labels(logits.shape(), other_labels);
   const int64_t examples = logits.shape().batch(), classes = logits.shape().features();
   if (logits.shape().rank() != 2 || static_cast<int64_t>(shares.size()) != examples) {
-    throw ShapeError(
-        fmt::format("cross_entropy: mixtures need logits [examples, classes] and one share per "
-                    "example, found {} and {} shares",
-                    logits.shape().to_string(), shares.size()));
+    throw ShapeError(fmt::format(
+        "cross_entropy: mixtures need logits [examples, classes] and one share per "
+        "example, found {} and {}",
+        logits.shape().to_string(), plural(static_cast<int64_t>(shares.size()), "share")));
   }
   const Tensor log_p = softened(logits.value(), 1.0, SoftmaxKind::Logarithm);
   Tensor gradient = Tensor::empty(log_p.shape());
@@ -282,16 +284,18 @@ Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
 Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature,
                            const IndexTensor& mask) {
   if (!(temperature > 0.0 && std::isfinite(temperature))) {
-    throw ConfigError(
-        fmt::format("distillation_loss: temperature must be above 0, found {:f}", temperature));
+    throw ConfigError(fmt::format(
+        "distillation_loss: temperature must be a finite number above 0, found {:f}", temperature));
   }
   if (logits.shape() != teacher.shape()) {
     throw ShapeError("distillation_loss: the model's logits and the teacher's differ in shape: " +
                      logits.shape().to_string() + " and " + teacher.shape().to_string());
   }
   if (logits.shape().rank() < 2 || teacher.numel() == 0) {
-    throw ShapeError("distillation_loss: needs logits [examples, ..., classes], found " +
-                     teacher.shape().to_string());
+    throw ShapeError(
+        "distillation_loss: needs logits [examples, ..., classes] with at least one element, "
+        "found " +
+        teacher.shape().to_string());
   }
   if (mask.defined() && mask.numel() != teacher.shape().batch()) {
     throw ShapeError("distillation_loss: needs a mask of one value for each row of logits " +

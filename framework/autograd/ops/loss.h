@@ -30,9 +30,10 @@ Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
 
 /// Cross entropy of examples that are mixtures of two: the mean over them of share · L(label) + (1
 /// − share) · L(other label), with L as above, label smoothing included. *Shapes:* logits
-/// [examples, classes], both labels [examples], as many shares, in [0, 1] → scalar. *Errors:* as
-/// above, and ConfigError on class weights, which have no meaning for mixtures. *Source:* Zhang et
-/// al., arXiv:1710.09412.
+/// [examples, classes], both labels [examples], as many shares → scalar. *Requires* shares and
+/// label_smoothing in [0, 1], and no kIgnoredLabel. *Errors:* ShapeError with the shapes, and
+/// without examples; DataError as above; ConfigError on class weights, which have no meaning for
+/// mixtures. *Source:* Zhang et al., arXiv:1710.09412.
 Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
                              const IndexTensor& other_labels, std::span<const float> shares,
                              const CrossEntropyOptions& options = {});

@@ -9,6 +9,7 @@
 #include "lacuna/framework/autograd/ops/matmul.h"
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/columns.hpp"
 
@@ -86,10 +87,14 @@ Variable select_tokens(const Variable& x, const IndexTensor& places) {
   const int64_t tokens = shape[0] * shape[1], features = shape[2];
   int64_t before = -1;
   for (const int64_t place : places.values()) {
-    if (place <= before || place >= tokens) {
+    if (place < 0 || place >= tokens) {
       throw DataError(
-          fmt::format("select_tokens: place {} follows {} ({} tokens); places must ascend", place,
-                      before, tokens));
+          fmt::format("select_tokens: place {} is out of range: the batch has {}, counted from 0",
+                      place, plural(tokens, "token")));
+    }
+    if (place <= before) {
+      throw DataError(
+          fmt::format("select_tokens: place {} follows {}; places must ascend", place, before));
     }
     before = place;
   }

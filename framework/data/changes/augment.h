@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-/// What happens to an image, in this order, each time that it is drawn for training.
+/// The changes to an image, in this order, each time that it is drawn for training.
 struct AugmentOptions {
   /// Pixels of padding on each side, out of which an image of the old size is cropped at random. In
   /// [0, smaller side of the image). Default 0: none.
@@ -52,8 +52,9 @@ struct AugmentStream {
   uint64_t epoch = 0;
 };
 
-/// *Errors:* DataError unless nothing is changed, or `example_shape` is [rows, columns] or
-/// [channels, rows, columns] and the options are within their ranges for it.
+/// *Errors:* DataError if an option is out of range, or if single images are changed
+/// (`changes_images`) and `example_shape` is not [rows, columns] or [channels, rows, columns], or
+/// crop or cutout are not below the smaller side.
 void require_augmentable(const AugmentOptions& options, const Shape& example_shape);
 
 /// The images `inputs`, [n, …example shape] in row-major order, each changed on its own; image i is

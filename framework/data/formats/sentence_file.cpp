@@ -11,6 +11,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/csv_records.hpp"
 #include "lacuna/framework/data/formats/sentence_labels.hpp"
 #include "lacuna/framework/data/formats/text_file.hpp"
@@ -162,7 +163,8 @@ void SentenceFile::find_columns(CsvRecords& records) {
   label_at_ = column_at(path_, columns_.label, width_);
   const bool is_text = std::ranges::find(text_at_, label_at_) != text_at_.end();
   if (is_text || (has_pairs() && text_at_[0] == text_at_[1])) {
-    throw DataError(fmt::format("{}: one of {} columns is given as {}", path_, width_,
+    throw DataError(fmt::format("{}: one of {} is given as {}", path_,
+                                plural(static_cast<int64_t>(width_), "column"),
                                 is_text ? "the label and a sentence" : "both sentences"));
   }
 }
@@ -176,7 +178,8 @@ void SentenceFile::read_table(std::string_view text, SentenceLabels& labels) {
   while (records.next(fields)) {
     if (fields.size() != width_) {
       records.fail(fields.front(),
-                   fmt::format("expected {} fields, found {}", width_, fields.size()));
+                   fmt::format("expected {}, found {}",
+                               plural(static_cast<int64_t>(width_), "field"), fields.size()));
     }
     const int64_t line = fields[has_labels_ ? label_at_ : text_at_.front()].line;
     const auto label_in = [&](const CsvField& field) {

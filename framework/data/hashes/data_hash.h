@@ -49,7 +49,7 @@ uint64_t hash_values(std::span<const float> values, const HashLimits& limits = {
 uint64_t hash_values(std::span<const int64_t> values, const HashLimits& limits = {},
                      uint64_t before = kEmptyHash);
 
-/// The same of the tokens [begin, end) of a sequence, at four bytes each. The samples are taken 64
+/// The same for the tokens [begin, end) of a sequence, at four bytes each. The samples are taken 64
 /// next to each other: in a mapped file, each sample may have to read a page.
 uint64_t hash_tokens(const TokenSequence& tokens, int64_t begin, int64_t end,
                      const HashLimits& limits = {});

@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/byte_reader.hpp"
 #include "lacuna/framework/data/load_data.h"
 
@@ -86,8 +87,8 @@ class SparseReader {
       require_memory();
     }
     if (examples_.size() < wanted_) {
-      throw DataError(fmt::format("{}: the first line declares {} examples, but the file has {}",
-                                  path_, wanted_, examples_.size()));
+      throw DataError(fmt::format("{}: the first line declares {}, but the file has {}", path_,
+                                  plural(wanted_, "example"), examples_.size()));
     }
     return std::move(examples_);
   }
@@ -118,7 +119,8 @@ class SparseReader {
 
   void require_blank(std::string_view line) const {
     if (line.find_first_not_of(" \t") == std::string_view::npos) return;
-    lines_.fail(fmt::format("the first line declares {} examples, but this is one more", wanted_));
+    lines_.fail(fmt::format("the first line declares {}, but this is one more",
+                            plural(wanted_, "example")));
   }
 
   // Cuts the first word off the line; empty at its end.
@@ -171,9 +173,8 @@ class SparseReader {
       }
       if (label < 0 || label >= examples_.labels) {
         lines_.fail(
-            fmt::format("label {} is out of range: the first line has {} labels, counted "
-                        "from 0",
-                        label, examples_.labels));
+            fmt::format("label {} is out of range: the first line declares {}, counted from 0",
+                        label, plural(examples_.labels, "label")));
       }
       labels_.push_back(static_cast<int32_t>(label));
       if (comma == std::string_view::npos) return;
@@ -190,8 +191,8 @@ class SparseReader {
     }
     if (id < 0 || id >= examples_.features) {
       lines_.fail(
-          fmt::format("feature {} is out of range: the first line has {} features, counted from 0",
-                      id, examples_.features));
+          fmt::format("feature {} is out of range: the first line declares {}, counted from 0", id,
+                      plural(examples_.features, "feature")));
     }
     if (!std::isfinite(value)) {
       lines_.fail(fmt::format("the value of feature {} is not a finite number", id));

@@ -12,6 +12,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/cifar_records.hpp"
 
 namespace lacuna {
@@ -95,8 +96,8 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder,
     if (&name == &names.front()) first = count;
     if (count != first) {
       throw DataError(fmt::format(
-          "{}: holds {} images, {} holds {}; expected as many in each: is one of them truncated?",
-          path.string(), count, names.front(), first));
+          "{}: holds {}, {} holds {}; expected as many in each: is one of them truncated?",
+          path.string(), plural(count, "image"), names.front(), first));
     }
   }
   Examples examples = images_of(records);

@@ -19,6 +19,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/csv_fields.hpp"
 #include "lacuna/framework/data/formats/csv_records.hpp"
 #include "lacuna/framework/data/formats/text_file.hpp"
@@ -49,7 +50,8 @@ int64_t find_label(const std::string& path, const CsvOptions& options,
   }
   const int64_t index = std::get<int64_t>(options.label_column);
   if (index < -count || index >= count) {
-    throw DataError(fmt::format("{}: no column {}; the file has {} columns", path, index, count));
+    throw DataError(
+        fmt::format("{}: no column {}; the file has {}", path, index, plural(count, "column")));
   }
   return index < 0 ? index + count : index;
 }
@@ -74,9 +76,9 @@ std::vector<std::string> numbered_columns(const std::string& path, const CsvOpti
   }
   if (columns.size() != fields) {
     throw DataError(
-        fmt::format("{}: the first line has {} fields; expected {}, as the inputs are, or {}, as "
-                    "in training",
-                    path, fields, columns.size(), total));
+        fmt::format("{}: the first line has {}; expected {}, as the inputs are, or {}, as in "
+                    "training",
+                    path, plural(static_cast<int64_t>(fields), "field"), columns.size(), total));
   }
   return columns;
 }
@@ -119,8 +121,9 @@ CsvRoles find_roles(const std::string& path, const CsvOptions& options,
     const std::optional<size_t> found = find_given(path, options, columns, given);
     if (!found) return;
     if (keys[*found] != nullptr) {
-      throw DataError(fmt::format("{}: the column '{}' is given as {} and in {}; expected one",
-                                  path, columns[*found], keys[*found], key));
+      throw DataError(
+          fmt::format("{}: the column '{}' is named by both {} and {}; leave one of them out", path,
+                      columns[*found], keys[*found], key));
     }
     keys[*found] = key;
     use(*found);

@@ -33,7 +33,8 @@ struct CsvColumns {
   CsvCategories categories = {};    ///< of the inputs that are text
 };
 
-/// How an input that is_missing_field is handled.
+/// How a missing input is handled: a field that is empty or, in any case, one of NA, N/A, #N/A,
+/// NaN, NaT, null, none, <NA> and ?.
 enum class CsvMissing {
   Refused,  ///< it is an error
   Kept,     ///< it is NaN, to be filled in
@@ -58,13 +59,14 @@ struct CsvOptions {
   /// Inputs are the columns with these names, in any position; others are ignored. The label is
   /// read if its column exists, and label_column is ignored. None: by position.
   std::optional<CsvColumns> wanted = std::nullopt;
-  /// Columns that are not inputs: names, or numbers from 0 (negative: from the end), as below.
+  /// Columns that are not inputs: names, or numbers as in label_column.
   std::vector<std::string> dropped = {};
   /// Inputs whose text is the name of a category. Each category is a feature: 1 if the input has
   /// it, else 0. Without names: the categories found, in order; with names, an unknown one is
   /// listed in CsvTable::unknown, and all its features are 0.
   CsvCategories categories = {};
-  /// Inputs that are dates, each with its format or "", as parse_date has it.
+  /// Inputs that are dates, as days since 1970 (UTC), each with its format: "" for ISO 8601
+  /// (2024-03-01T12:30:05+01:00), else of %Y, %y, %m, %b, %B, %d, %H, %M and %S as in strptime(3).
   std::map<std::string, std::string> dates = {};
   CsvMissing missing = CsvMissing::Refused;
   /// For a table without a header: the number of columns of the training data, or 0. The table may
@@ -82,8 +84,8 @@ struct CsvTable {
   int64_t label = -1;                       ///< the label's column, or −1
   std::vector<std::string> extra = {};      ///< with `wanted`: columns that are ignored,
   std::vector<std::string> reordered = {};  ///< and those that come before one they should follow
-  CsvCategories categories = {};  ///< of each column that the options name, by the column's name
-  std::vector<std::string> unknown = {};  ///< for each column with unknown categories: which
+  CsvCategories categories = {};            ///< the categories found, by column
+  std::vector<std::string> unknown = {};    ///< for each column with unknown categories: which
 };
 
 /// Reads a table (RFC 4180: fields may be quoted; lines end in LF or CRLF; blank lines at the end
@@ -92,8 +94,8 @@ struct CsvTable {
 /// field on a field that is not a finite number or not a valid label, a line with another
 /// number of fields, a quote that is not closed; DataError with the file when it cannot be read,
 /// has no examples, no input column, or not the label column (with the nearest name), when two
-/// columns have one name, and when wanted columns are missing. At most kMostCsvFields fields in a
-/// line. *Cost:* memory for the file and four bytes per number; a file that is larger than the free
+/// columns have one name, and when wanted columns are missing. At most 2¹⁹ fields in a line.
+/// *Cost:* memory for the file and four bytes per number; a file that is larger than the free
 /// memory is refused before it is read.
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
 /// The same for a text; `path` is for messages.

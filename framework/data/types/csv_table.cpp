@@ -11,6 +11,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/csv_fields.hpp"
 
 namespace lacuna {
@@ -67,11 +68,11 @@ void TableBuilder::set_roles(CsvRoles roles) {
 void TableBuilder::add(const std::vector<CsvField>& fields) {
   const size_t width = roles_.columns.size();
   if (fields.size() != width) {
+    const std::string expected = plural(static_cast<int64_t>(width), "field");
     if (fields.size() == 1 && trimmed_field(fields.front().text).empty()) {
-      records_.fail(fields.front(), fmt::format("the line is empty; expected {} fields", width));
+      records_.fail(fields.front(), "the line is empty; expected " + expected);
     }
-    records_.fail(fields.front(),
-                  fmt::format("expected {} fields, found {}", width, fields.size()));
+    records_.fail(fields.front(), fmt::format("expected {}, found {}", expected, fields.size()));
   }
   const size_t begin = inputs_.size();
   inputs_.resize(begin + static_cast<size_t>(num_inputs_));

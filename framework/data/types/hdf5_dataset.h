@@ -13,9 +13,8 @@ namespace lacuna {
 /// - `path` (required): the HDF5 file.
 /// - `train_inputs`, `train_targets`: names of datasets in the file ("group/name" reaches into
 ///   groups). Default: "train_inputs" and "train_targets".
-/// - `test_inputs`, `test_targets`: the same for the test split. Both or neither; default: neither,
-///   and no test split
-///   but what `test` holds out, as in load_data.
+/// - `test_inputs`, `test_targets`: the same for the test split; give both or neither. Default:
+///   neither; then there is no test split, unless `test` holds one out, as in load_data.
 /// - `task`, `num_classes`: see read_task.
 /// - `channels`: first | last. With `last`, examples [rows, columns, channels] become [channels,
 ///   rows, columns], as convolutions expect them. Default first; a warning is logged if the sizes

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/idx.hpp"
 
 namespace lacuna {
@@ -42,9 +43,10 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder, const std
   IdxImages images = read_idx_images(images_path);
   const std::vector<uint8_t> labels = read_idx_labels(labels_path);
   if (images.count != static_cast<int64_t>(labels.size())) {
-    throw DataError(fmt::format("{} holds {} images, {} holds {} labels; expected as many of each",
-                                images_path.string(), images.count, labels_path.string(),
-                                labels.size()));
+    throw DataError(fmt::format("{} holds {}, {} holds {}; expected as many of each",
+                                images_path.string(), plural(images.count, "image"),
+                                labels_path.string(),
+                                plural(static_cast<int64_t>(labels.size()), "label")));
   }
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= num_classes) {

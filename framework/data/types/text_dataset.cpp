@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/formats/text_file.hpp"
 #include "lacuna/framework/data/formats/token_sequence.hpp"
 #include "lacuna/framework/data/types/masked_text.hpp"
@@ -66,8 +67,8 @@ Parts split_tokens(const Config& data, int64_t size, bool has_own_test) {
   const int64_t validation = held_out_tokens(data, "validation", size);
   const int64_t test = has_own_test ? 0 : held_out_tokens(data, "test", size);
   if (validation >= size || test >= size - validation) {
-    data.error(fmt::format("{} tokens of {} are held out; some must be left to train on",
-                           validation + test, size));
+    data.error(fmt::format("holds out {} of {}; some must be left to train on", validation + test,
+                           plural(size, "token")));
   }
   return {size - validation - test, size - test, size};
 }

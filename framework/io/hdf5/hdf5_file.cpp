@@ -219,7 +219,7 @@ void require_readable(const std::string& path) {
   const bool is_folder = ::fstat(descriptor, &facts) == 0 && S_ISDIR(facts.st_mode);
   const bool is_hdf5 = !is_folder && has_signature(descriptor);
   ::close(descriptor);
-  if (is_folder) throw DataError("cannot open '" + path + "': Is a directory");
+  if (is_folder) throw DataError("cannot open '" + path + "': it is a folder");
   if (!is_hdf5) throw DataError("cannot open '" + path + "': it is not an HDF5 file");
 }
 

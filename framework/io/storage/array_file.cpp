@@ -259,8 +259,10 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
     case ArrayFormat::None:
       break;
   }
-  throw DataError("'" + path +
-                  "' does not end in .safetensors, .safetensors.index.json, .npz or .npy");
+  throw DataError(
+      "'" + path +
+      "' is not a .safetensors, .safetensors.index.json, .npz or .npy file, or an .onnx "
+      "file that lacuna wrote");
 }
 
 }  // namespace lacuna

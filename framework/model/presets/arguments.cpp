@@ -204,8 +204,8 @@ Config Arguments::default_of(const std::string& name, const Config& fallback,
     const std::string_view what = error.what();
     const size_t reason = what.rfind("': ");
     section.error(fmt::format(
-        "the preset '{}' uses {} as the default of {}, but: {}; give {}, or change the values",
-        preset_.name, fallback.text(), name,
+        "the preset '{}' cannot compute the default of {}, {}: {}; set {}, or change the values",
+        preset_.name, name, fallback.text(),
         reason == std::string_view::npos ? what : what.substr(reason + 3), name));
   }
 }

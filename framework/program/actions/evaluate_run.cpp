@@ -162,21 +162,23 @@ bool knows_missing_words(const Config& data, const KnownData& known) {
 
 // The splits that do not need the training files, whose names are known; null train: none.
 DataSplits load_other_files(const Config& data, uint64_t seed, const KnownData& known,
-                            const Tell& tell, const std::string& why) {
+                            const ReportLine& report_line, const std::string& why) {
   DataSplits splits = load_held_out(data, seed, known);
-  if (splits.train != nullptr) tell(why + "; the splits in files of their own are evaluated");
+  if (splits.train != nullptr)
+    report_line(why + "; the splits in files of their own are evaluated");
   return splits;
 }
 
 // The data, of which the training files need not be there: what lies in files of its own can be
 // evaluated without them.
 DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, const KnownData& known,
-                       const Tell& tell) {
+                       const ReportLine& report_line) {
   const Config data = now.at("data");
   if (replaces_own_test_split(run, now)) {
     DataSplits splits = load_held_out(data, seed, known);
     if (splits.train != nullptr) {
-      tell("only data.test is evaluated: the run's own splits are parts of its training data");
+      report_line(
+          "only data.test is evaluated: the run's own splits are parts of its training data");
       return splits;
     }
   }
@@ -187,12 +189,12 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, cons
   try {
     DataSplits splits = load_data(data, seed);
     if (!has_words || splits.categories == known.categories) return splits;
-    DataSplits others = load_other_files(data, seed, known, tell, not_read);
+    DataSplits others = load_other_files(data, seed, known, report_line, not_read);
     return others.train == nullptr ? splits : others;
   } catch (const DataError&) {
     const bool has_files = has_training_files(data);
     if (has_files && !has_words) throw;
-    DataSplits splits = load_other_files(data, seed, known, tell,
+    DataSplits splits = load_other_files(data, seed, known, report_line,
                                          has_files ? not_read : "the training data is missing");
     if (splits.train == nullptr) throw;
     return splits;
@@ -217,8 +219,9 @@ Config compare_precisions(const Config& splits, Module& in_int8, Module& in_floa
 }  // namespace
 
 RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateOptions& options) {
-  const Tell tell = options.tell ? options.tell : [](const std::string&) {};
-  const CheckpointFile file = choose_checkpoint(run_or_checkpoint, options.last, tell);
+  const ReportLine report_line =
+      options.report_line ? options.report_line : [](const std::string&) {};
+  const CheckpointFile file = choose_checkpoint(run_or_checkpoint, options.last, report_line);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   Config config = saved_config(checkpoint, path);
@@ -236,7 +239,8 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
   if (train.threads > 0) set_num_threads(train.threads);
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
-  DataSplits data = load_splits(run, config, train.seed, known_data(config, format, *model), tell);
+  DataSplits data =
+      load_splits(run, config, train.seed, known_data(config, format, *model), report_line);
   require_same_columns(
       config.peek("data.train").text(),
       {.inputs = format.columns, .label = format.label_column, .categories = format.categories},
@@ -268,8 +272,8 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
     throw DataError("the data has neither a test nor a validation split to evaluate on");
   }
   if (!checkpoint.state.below("qat").empty()) {
-    tell("the run trains for int8 (qat), and this is its float32 model: `lacuna quantize " +
-         shell_word(run_or_checkpoint) + " --run-dir DIR` makes the int8 model");
+    report_line("the run trains for int8 (qat), and this is its float32 model: `lacuna quantize " +
+                shell_word(run_or_checkpoint) + " --run-dir DIR` makes the int8 model");
   }
   Config precisions;
   bool is_dequantized = false;

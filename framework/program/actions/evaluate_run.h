@@ -15,7 +15,7 @@ struct EvaluateOptions {
   /// "key=value" of the sections data, loss and train: the model stays as it is.
   std::vector<std::string> overrides = {};
   bool data_changed = false;  ///< evaluates even if the data has changed since training
-  Tell tell = nullptr;
+  ReportLine report_line = nullptr;
 };
 
 struct RunEvaluation {

@@ -10,7 +10,7 @@
 namespace lacuna {
 
 /// Receives lines for the user: what was found, chosen or omitted. Null: they are dropped.
-using Tell = std::function<void(const std::string& line)>;
+using ReportLine = std::function<void(const std::string& line)>;
 
 /// The source of an action's configuration.
 struct GivenConfig {

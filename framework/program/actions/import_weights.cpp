@@ -11,26 +11,27 @@
 
 namespace lacuna {
 
-std::string suggested_yaml(const std::string& file, const Tell& tell) {
+std::string suggested_yaml(const std::string& file, const ReportLine& report_line) {
   const SuggestedConfig suggested = suggest_config(file);
   if (!suggested.yaml) {
-    if (tell) {
-      tell(file + " holds:");
-      for (const std::string& line : suggested.found) tell("  " + line);
+    if (report_line) {
+      report_line(file + " holds:");
+      for (const std::string& line : suggested.found) report_line("  " + line);
     }
     throw ConfigError(
         fmt::format("no configuration can be made for '{}': {}. Write a configuration whose layers "
                     "have these names (docs/guides/models.md), and give it as --config",
                     file, suggested.reason));
   }
-  if (tell) tell(file + ": " + suggested.what);
+  if (report_line) report_line(file + ": " + suggested.what);
   return *suggested.yaml;
 }
 
 ImportedRun import_weights(const ImportRequest& request) {
-  Config config = request.config.is_empty() ? parse_yaml(suggested_yaml(request.file, request.tell),
-                                                         suggested_name(request.file))
-                                            : read_given(request.config, request.tell);
+  Config config = request.config.is_empty()
+                      ? parse_yaml(suggested_yaml(request.file, request.report_line),
+                                   suggested_name(request.file))
+                      : read_given(request.config, request.report_line);
   apply_overrides(config, request.config.overrides);
   write_new_run_keys(config);
   make_paths_absolute(config);

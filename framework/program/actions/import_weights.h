@@ -15,7 +15,7 @@ struct ImportRequest {
   GivenConfig config = {};
   std::string run_dir;
   bool find_pattern = false;  ///< as ImportOptions::find_pattern
-  Tell tell = nullptr;
+  ReportLine report_line = nullptr;
 };
 
 /// As `import_run`, with a configuration whose overrides are applied and whose paths may lie next
@@ -26,6 +26,6 @@ ImportedRun import_weights(const ImportRequest& request);
 
 /// A configuration made from the file's names and shapes, without data, as YAML; reports a line on
 /// what was found. *Errors:* ConfigError, after a list of the file's contents was reported.
-std::string suggested_yaml(const std::string& file, const Tell& tell);
+std::string suggested_yaml(const std::string& file, const ReportLine& report_line);
 
 }  // namespace lacuna

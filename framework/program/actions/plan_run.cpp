@@ -13,6 +13,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/framework/layouts/layout_registry.h"
@@ -297,9 +298,9 @@ Config report_of(const Experiment& e, const Foreseen& foreseen, const PlannedTim
 std::string text_of(const Experiment& e, const Foreseen& foreseen, const PlannedTime& time,
                     const std::string& length_note, bool is_timed) {
   std::string text =
-      fmt::format("{} steps, {} in an epoch; {} parameters, {} nonzeros at the end\n\n",
-                  e.total_steps(), e.steps_per_epoch(), e.numel(),
-                  foreseen.model.total().final_nnz) +
+      fmt::format("{}, {} in an epoch; {}, {} at the end\n\n", plural(e.total_steps(), "step"),
+                  e.steps_per_epoch(), plural(e.numel(), "parameter"),
+                  plural(foreseen.model.total().final_nnz, "nonzero")) +
       foreseen.model.text() + "\n" + parameter_table(foreseen.parameters, foreseen.reasons) +
       total_line(foreseen.parameters);
   if (!e.chosen.empty()) text += "chosen: " + e.chosen + "\n";
@@ -324,7 +325,7 @@ std::string text_of(const Experiment& e, const Foreseen& foreseen, const Planned
 }  // namespace
 
 RunPlan plan_run(const GivenConfig& given, const PlanOptions& options) {
-  Config config = read_given(given, options.tell);
+  Config config = read_given(given, options.report_line);
   apply_overrides(config, given.overrides);
   write_new_run_keys(config);
   apply_process_options(config);

@@ -11,7 +11,7 @@ namespace lacuna {
 struct PlanOptions {
   /// How long steps are timed, for this run and for dense training; 0: not at all.
   double seconds = 0.0;
-  Tell tell = nullptr;
+  ReportLine report_line = nullptr;
 };
 
 struct RunPlan {

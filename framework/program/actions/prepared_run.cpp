@@ -60,7 +60,7 @@ void describe(const Experiment& e) {
   for (const std::string& warning : e.warnings) log_warning("init_from: " + warning);
   for (const ParameterPtr& parameter : e.model->parameters()) {
     if (parameter->pattern()->nnz() == 0 && parameter->numel() > 0) {
-      log_warning("the parameter '" + parameter->name() + "' has no nonzero");
+      log_warning("the parameter '" + parameter->name() + "' has no nonzeros");
     }
   }
   if (const auto counts = count_neurons(*e.model)) {
@@ -70,7 +70,7 @@ void describe(const Experiment& e) {
 }
 
 // Lines about files found next to the configuration are kept until the log is open.
-Tell into(std::vector<std::string>& lines) {
+ReportLine into(std::vector<std::string>& lines) {
   return [&lines](const std::string& line) { lines.push_back(line); };
 }
 

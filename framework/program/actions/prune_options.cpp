@@ -17,7 +17,7 @@ const std::vector<std::string>& prune_methods() {
 
 Config given_configuration(const PruneRequest& request) {
   if (!request.config_path.empty()) {
-    return read_given({.path = request.config_path}, request.tell);
+    return read_given({.path = request.config_path}, request.report_line);
   }
   if (!request.config.is_null()) return request.config.clone();
   if (!request.sparsity && !request.method) {
@@ -49,7 +49,7 @@ void apply_prune_options(Config& given, const PruneRequest& request) {
 void report_choice(const PruneRequest& request, const Config& config) {
   const Config section = config.get("sparsity");
   if (!request.config_path.empty() || !request.config.is_null() || !section.is_map()) return;
-  if (!request.tell) return;
+  if (!request.report_line) return;
   std::string keys;
   for (const char* key : {"algorithm", "sparsity", "least_squares"}) {
     const Config value = section.peek(key);
@@ -57,7 +57,8 @@ void report_choice(const PruneRequest& request, const Config& config) {
     if (value.is_scalar() && !is_off)
       keys += (keys.empty() ? "" : ", ") + (key + (": " + value.text()));
   }
-  request.tell("no CONFIG is given: prunes by {" + keys + "}; --method and --set choose others");
+  request.report_line("no CONFIG is given: prunes by {" + keys +
+                      "}; --method and --set choose others");
 }
 
 }  // namespace lacuna

@@ -103,7 +103,7 @@ Config report_of(const SourceRun& source, const Experiment& e,
   if (!frozen.empty()) {
     messages.push_back(
         fmt::format("not pruned, because they are frozen: {}; unfreeze them (`model.frozen`, "
-                    "`trainable`), or exclude them by param_filter",
+                    "`trainable`), or exclude them with param_filter",
                     join(frozen, ", ")));
   }
   for (const OneShotPruning* one : algorithms) {
@@ -168,7 +168,7 @@ void fill_run(const RunFolder& folder, const Experiment& e, const std::string& s
 PrunedRun prune_run(const PruneRequest& request) {
   if (request.run_dir.empty()) throw ConfigError("the run folder's name is empty");
   RunFolder::require_unused(request.run_dir);
-  const SourceRun source = read_source_run(request.checkpoint, request.last, request.tell);
+  const SourceRun source = read_source_run(request.checkpoint, request.last, request.report_line);
   Config given = given_configuration(request);
   take_sections(given, source, request.overrides, {"train", "sparsity"});
   apply_prune_options(given, request);

@@ -113,6 +113,7 @@ void take_section(const QuantizeRequest& request, Config& config) {
           "quantize only reads the section `quantize`; data, model and the rest come from the run");
     }
   }
+  const bool is_default = !given.has("quantize") && !config.has("quantize");
   if (!given.has("quantize")) {
     given.set("quantize", config.has("quantize") ? config.get("quantize").clone() : Config::map());
     if (given.at("quantize").is_map()) {
@@ -126,6 +127,7 @@ void take_section(const QuantizeRequest& request, Config& config) {
   }
   apply_overrides(given, request.overrides);
   config.set("quantize", given.at("quantize"));
+  if (is_default) config.get("quantize").set_position({});  // no file has it
 }
 
 void load_run_data(OpenedRun& run) {
@@ -147,8 +149,9 @@ void load_run_data(OpenedRun& run) {
 }
 
 OpenedRun open_run(const QuantizeRequest& request) {
-  const Tell tell = request.tell ? request.tell : [](const std::string&) {};
-  const CheckpointFile file = choose_checkpoint(request.checkpoint, request.last, tell);
+  const ReportLine report_line =
+      request.report_line ? request.report_line : [](const std::string&) {};
+  const CheckpointFile file = choose_checkpoint(request.checkpoint, request.last, report_line);
   OpenedRun run{.path = file.path(), .checkpoint = file.read(), .config = {}};
   run.config = saved_config(run.checkpoint, run.path);
   if (!run.checkpoint.state.below("quantized").empty()) {

@@ -19,7 +19,7 @@ struct QuantizeRequest {
   std::optional<std::string> threads = {};  ///< short for train.threads=…
   bool last = false;      ///< the last checkpoint of a run folder, even if the best is kept
   std::string only = {};  ///< "int8": without the float32 weights of the quantized layers
-  Tell tell = nullptr;
+  ReportLine report_line = nullptr;
 };
 
 struct QuantizedRun {

@@ -11,11 +11,11 @@
 
 namespace lacuna {
 
-Config read_given(const GivenConfig& given, const Tell& tell) {
+Config read_given(const GivenConfig& given, const ReportLine& report_line) {
   if (given.path.empty()) return given.tree.clone();
   Config config = load_yaml(given.path);
   for (const std::string& line : find_beside(config, given.path)) {
-    if (tell) tell(line);
+    if (report_line) report_line(line);
   }
   return config;
 }

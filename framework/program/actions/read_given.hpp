@@ -8,7 +8,7 @@ namespace lacuna {
 
 /// The file, or a copy of the tree, before its overrides. Files found next to it are reported.
 /// *Errors:* ConfigError.
-Config read_given(const GivenConfig& given, const Tell& tell);
+Config read_given(const GivenConfig& given, const ReportLine& report_line);
 
 /// Sets the number of threads (`train.threads`) and what happens if a layout lacks a product
 /// (`train.layout_fallback`), and logs both. Must be called before the experiment is built, which

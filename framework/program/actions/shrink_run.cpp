@@ -27,7 +27,7 @@ namespace {
 Config given_section(const ShrinkRequest& request) {
   Config given = Config::map();
   if (!request.config_path.empty()) {
-    given = read_given({.path = request.config_path}, request.tell);
+    given = read_given({.path = request.config_path}, request.report_line);
   } else if (!request.config.is_null()) {
     given = request.config.clone();
   }
@@ -177,7 +177,7 @@ std::string table(const Config& report, const ShrunkModel& model) {
 ShrunkRun shrink_run(const ShrinkRequest& request) {
   if (request.run_dir.empty()) throw ConfigError("the run folder's name is empty");
   RunFolder::require_unused(request.run_dir);
-  const SourceRun source = read_source_run(request.checkpoint, request.last, request.tell);
+  const SourceRun source = read_source_run(request.checkpoint, request.last, request.report_line);
   Config given = given_section(request);
   take_sections(given, source, request.overrides, {"train", "shrink"});
   apply_shrink_options(given, request);

@@ -24,7 +24,7 @@ struct ShrinkRequest {
   std::vector<std::string> overrides = {};   ///< "key=value", of the given configuration
   std::optional<std::string> threads = {};   ///< short for train.threads=…
   bool last = false;  ///< the last checkpoint of a run folder, even if the best is kept
-  Tell tell = nullptr;
+  ReportLine report_line = nullptr;
 };
 
 struct ShrunkRun {

@@ -214,8 +214,8 @@ KeptUnits ShrunkModel::choose_within(const std::vector<double>& scores,
                                      : ", and counts fit the patterns of `sparsity`";
     const KeptUnits least = without_all(units_, blocks(multiples_of_units(units_, finest)));
     section.at("to").error(fmt::format(
-        "{} of {:g} cannot be met: {:.3g} is left if every layer keeps the part keep_at_least "
-        "({:g}){}{}",
+        "{} of {:g} cannot be reached: {:.3g} remains even if every layer keeps only the fraction "
+        "keep_at_least ({:g}){}{}",
         to_string(options.budget), options.to, search.part(least), options.keep_at_least, multiples,
         options.layers.empty() ? "" : " and only `layers` are cut"));
   }
@@ -318,8 +318,8 @@ void ShrunkModel::keep_nonzeros() {
   if (changed.empty()) return;
   config_.set("sparsity", entries);
   messages_.push_back(fmt::format(
-      "the section `sparsity` keeps the nonzeros that are left, of which its former values would "
-      "remove more: {} (give a section to change that)",
+      "the sparsities of `sparsity` are lowered, so that no more of the remaining nonzeros are "
+      "removed: {}; give a `sparsity` section to choose others",
       join(changed, ", ")));
   if (!redistributed) return;
   messages_.push_back(

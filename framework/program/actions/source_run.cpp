@@ -64,13 +64,13 @@ void keep_run_normalization(const SourceRun& source, Config& given_data) {
 
 }  // namespace
 
-SourceRun read_source_run(const std::string& given, bool last, const Tell& tell) {
+SourceRun read_source_run(const std::string& given, bool last, const ReportLine& report_line) {
   if (is_foreign_weights(given)) {
     if (!last) return {.path = given};
     throw ConfigError("--last is for a run folder, and selects its last checkpoint; '" + given +
                       "' is another tool's: leave --last out");
   }
-  const CheckpointFile file = choose_checkpoint(given, last, tell);
+  const CheckpointFile file = choose_checkpoint(given, last, report_line);
   SourceRun source{.path = file.path(), .checkpoint = file.read()};
   if (!source.checkpoint.config_yaml.empty()) {
     source.config = saved_config(source.checkpoint, source.path);

@@ -23,7 +23,7 @@ struct SourceRun {
 };
 
 /// *Errors:* those of `choose_checkpoint`.
-SourceRun read_source_run(const std::string& given, bool last, const Tell& tell);
+SourceRun read_source_run(const std::string& given, bool last, const ReportLine& report_line);
 
 /// A section of which --set gives a part, and that the file does not have, is the run's but for it.
 /// `merged`: sections of which a part counts as it is.

@@ -28,6 +28,7 @@
 #include "lacuna/framework/program/settings/sweep_plan.hpp"
 #include "lacuna/framework/program/settings/sweep_settings.hpp"
 #include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/differences.hpp"
 #include "lacuna/framework/report/page.hpp"
 #include "lacuna/framework/report/run_search.hpp"
 #include "lacuna/framework/report/run_table.hpp"
@@ -148,8 +149,8 @@ class Sweep {
     std::error_code error;
     if (fs::exists(request_.run_dir + "/config.yaml", error)) {
       throw ConfigError("--run-dir: '" + request_.run_dir +
-                        "' holds a run; a sweep's runs go into a folder of their own, give another "
-                        "one");
+                        "' holds a run; give another folder: the runs of a sweep need one of their "
+                        "own");
     }
     const NewFolders new_folders(request_.run_dir);
     fs::create_directories(request_.run_dir, error);

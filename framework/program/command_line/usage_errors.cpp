@@ -127,7 +127,7 @@ std::string unknown_option(const CommandUse& use, const std::string& argument) {
   const std::string key = as_key(use, argument), meant = meant_option(name, names);
   const std::string advice = !key.empty()     ? "this is a key of the configuration: --set " + key
                              : !meant.empty() ? "did you mean '" + meant + "'?"
-                                              : "valid are: " + join(names, ", ");
+                                              : "options: " + join(names, ", ");
   return fmt::format("unknown option '{}'; {}{}", name, advice, help_of(use));
 }
 

@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/train/confusion_matrix.hpp"
 #include "lacuna/framework/train/evaluation.h"
@@ -43,9 +44,9 @@ void require_same_classes(const std::vector<std::string>& data,
     return at < names.size() ? "'" + names[at] + "'" : std::string("none");
   };
   throw DataError(fmt::format(
-      "the data has {} classes, of which number {} is {}; the model was trained on {}, where it is "
-      "{}",
-      data.size(), differ, name(data), model.size(), name(model)));
+      "the data has {}, of which number {} is {}; the model was trained on {}, where it is {}",
+      plural(static_cast<int64_t>(data.size()), "class", "classes"), differ, name(data),
+      model.size(), name(model)));
 }
 
 namespace {
@@ -53,9 +54,9 @@ namespace {
 Config to_config(const char* split, const Evaluation& result) {
   if (!std::isfinite(result.loss)) {
     throw Error(
-        fmt::format("the {} loss is NaN or infinite: the model returns outputs that are not "
-                    "numbers for some of its {} examples",
-                    split, result.examples));
+        fmt::format("the {} loss is NaN or infinite: the model's outputs are not finite, or too "
+                    "large, for at least one of {}",
+                    split, plural(result.examples, "example")));
   }
   Config entry = Config::map({{"split", split}, {"loss", result.loss}});
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
@@ -129,7 +130,7 @@ std::string describe_evaluation(const Config& entry) {
   for (const auto& [key, name] : {std::pair{"mae", "MAE"}, {"rmse", "RMSE"}}) {
     if (entry.has(key)) line += fmt::format("  {} {}", name, rounded(entry.required<double>(key)));
   }
-  return line + fmt::format("  ({} examples", entry.required<int64_t>("examples"));
+  return line + "  (" + plural(entry.required<int64_t>("examples"), "example");
 }
 
 }  // namespace lacuna

@@ -50,7 +50,7 @@ std::string percent(int64_t part, int64_t whole) {
                                       : fmt::format("{:.1f} %", value);
 }
 
-std::string plural(int64_t count, const std::string& what) {
+std::string grouped_plural(int64_t count, const std::string& what) {
   return grouped(count) + " " + what + (count == 1 ? "" : "s");
 }
 
@@ -137,7 +137,7 @@ std::string layouts_in_words(const Experiment& e) {
   }
   std::vector<std::string> parts;
   for (const auto& [layout, count] : weights) {
-    parts.push_back(fmt::format("{} ({})", layout, plural(count, "weight")));
+    parts.push_back(fmt::format("{} ({})", layout, grouped_plural(count, "weight")));
   }
   return join(parts, ", ");
 }
@@ -185,7 +185,7 @@ std::string sharing_in_words(const Experiment& e) {
   if (e.train.reduction == Reduction::Fast) {
     text += ", each in one pass (reduction: fast); last digits depend on the number of processes";
   } else {
-    text += fmt::format(", in {}", plural(e.parallel->shards(), "shard"));
+    text += fmt::format(", in {}", grouped_plural(e.parallel->shards(), "shard"));
     // Sums have another order than in a run without shards, and so other last digits.
     if (!is_local) {
       text += fmt::format(
@@ -205,18 +205,18 @@ std::string sharing_in_words(const Experiment& e) {
 std::vector<std::string> run_header(const Experiment& e) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("data      {} of shape {}, batches of {}; {}",
-                              plural(e.data.train->size(), "training example"),
+                              grouped_plural(e.data.train->size(), "training example"),
                               e.data.train->example_shape().to_string(), e.train.batch_size,
-                              plural(e.total_steps(), "step")));
+                              grouped_plural(e.total_steps(), "step")));
   const auto tensors = static_cast<int64_t>(e.model->parameters().size());
-  lines.push_back(
-      fmt::format("model     {} in {}", plural(e.numel(), "parameter"), plural(tensors, "tensor")));
+  lines.push_back(fmt::format("model     {} in {}", grouped_plural(e.numel(), "parameter"),
+                              grouped_plural(tensors, "tensor")));
   const Counts kept = counts_of(with_kept_masks(e));
   const std::string kept_masks =
-      kept.parameters == 0
-          ? ""
-          : fmt::format("the masks that came with the weights are kept, {} in {}",
-                        sparsity_in_words(kept.nnz, kept.numel), plural(kept.parameters, "tensor"));
+      kept.parameters == 0 ? ""
+                           : fmt::format("the masks that came with the weights are kept, {} in {}",
+                                         sparsity_in_words(kept.nnz, kept.numel),
+                                         grouped_plural(kept.parameters, "tensor"));
   if (e.sparsity == nullptr) {
     lines.push_back("sparsity  " +
                     (kept_masks.empty() ? "none: dense training" : "no algorithm; " + kept_masks));
@@ -226,7 +226,7 @@ std::vector<std::string> run_header(const Experiment& e) {
                         ? fmt::format("sparsity  {}: no weight is made sparse", e.sparsity->type())
                         : fmt::format("sparsity  {}: at first {} in {}", e.sparsity->type(),
                                       sparsity_in_words(counts.nnz, counts.numel),
-                                      plural(counts.parameters, "tensor")));
+                                      grouped_plural(counts.parameters, "tensor")));
     if (!kept_masks.empty()) lines.back() += "; of the others " + kept_masks;
     lines.push_back("stored    " + layouts_in_words(e));
     if (const std::string dense = dense_weights_in_words(e); !dense.empty()) {
@@ -237,7 +237,7 @@ std::vector<std::string> run_header(const Experiment& e) {
     if (!frozen.empty()) lines.push_back("frozen    not made sparse: " + join(frozen, ", "));
   }
   lines.push_back(fmt::format("runs on   {}, {} kernels, dense products by {}",
-                              plural(num_threads(), "thread"), active_instruction_set(),
+                              grouped_plural(num_threads(), "thread"), active_instruction_set(),
                               dense_provider()));
   if (e.parallel != nullptr) lines.push_back("shared    " + sharing_in_words(e));
   return lines;
@@ -296,19 +296,19 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
     const double count = number(summary, key);
     return time_in_words(count > 0.0 ? seconds / count : 0.0);
   };
-  add("time", fmt::format("{} of training, {} per step, {} per epoch, {} examples/s; memory at "
-                          "most {}",
-                          format_duration(seconds), each("steps"), each("epochs"),
-                          grouped(std::llround(number(summary, "examples_per_second"))),
-                          bytes_in_words(number(summary, "peak_rss_bytes"))));
+  add("time",
+      fmt::format("{} of training, {} per step, {} per epoch, {}/s; memory at most {}",
+                  format_duration(seconds), each("steps"), each("epochs"),
+                  grouped_plural(std::llround(number(summary, "examples_per_second")), "example"),
+                  bytes_in_words(number(summary, "peak_rss_bytes"))));
   const auto numel = summary.required<int64_t>("numel"), nnz = summary.required<int64_t>("nnz");
   if (summary.has("sparse_numel")) {
     add("sparsity", sparsity_in_words(summary.required<int64_t>("sparse_nnz"),
                                       summary.required<int64_t>("sparse_numel")));
   }
-  add("model", nnz == numel
-                   ? plural(numel, "parameter") + ", all dense"
-                   : fmt::format("{} of {} in all", grouped(nnz), plural(numel, "parameter")));
+  add("model", nnz == numel ? grouped_plural(numel, "parameter") + ", all dense"
+                            : fmt::format("{} of {} in all", grouped(nnz),
+                                          grouped_plural(numel, "parameter")));
   const double bytes = number(summary, "parameter_bytes"),
                dense = number(summary, "dense_parameter_bytes");
   add("bytes", fmt::format("{} of values, gradients and optimizer states{}", bytes_in_words(bytes),

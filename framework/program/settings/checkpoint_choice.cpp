@@ -17,7 +17,7 @@ void require_run_for_last(const std::string& path, bool last) {
 }
 
 CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last,
-                                 const std::function<void(const std::string&)>& tell) {
+                                 const std::function<void(const std::string&)>& report_line) {
   require_run_for_last(file_or_run_folder, last);
   CheckpointFile file =
       find_checkpoint(file_or_run_folder, last ? KeptCheckpoint::Last : KeptCheckpoint::Best);
@@ -25,9 +25,9 @@ CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool las
   std::error_code error;
   if (!std::filesystem::exists(best, error)) return file;
   const bool is_best = std::filesystem::equivalent(file.path(), best, error);
-  if (tell) {
-    tell("using " + file.path() +
-         (is_best ? " (the best; --last selects the last)" : " (the last)"));
+  if (report_line) {
+    report_line("using " + file.path() +
+                (is_best ? " (the best; --last selects the last)" : " (the last)"));
   }
   return file;
 }

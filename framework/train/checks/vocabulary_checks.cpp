@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
@@ -18,9 +19,9 @@ void require_tokens_below(const Config& section, const Module& module, int64_t r
                           const std::string& key) {
   if (ids <= rows) return;
   section.error(
-      fmt::format("layer '{}' ({}) has {} rows, and the data has ids up to {}; give {}: {} (or "
-                  "leave it out: it is the data's), or make the data's vocabulary smaller",
-                  module.path(), module.type(), rows, ids - 1, key, ids));
+      fmt::format("layer '{}' ({}) has {}, and the data has ids up to {}; give {}: {} (or leave it "
+                  "out: it is the data's), or make the data's vocabulary smaller",
+                  module.path(), module.type(), plural(rows, "row"), ids - 1, key, ids));
 }
 
 void require_integers_below(const Config& section, const Module& module,

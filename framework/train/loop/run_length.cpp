@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/train/loop/run_timing.hpp"
 #include "lacuna/framework/train/parts/experiment_on_data.hpp"
@@ -70,8 +71,8 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
     try {
       return build_experiment_on(*data, of, Start::Fresh, job);
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{} (in train.seconds = {} there is time for {} steps)",
-                                    error.what(), seconds, steps));
+      throw ConfigError(fmt::format("{} (in train.seconds = {} there is time for {})", error.what(),
+                                    seconds, plural(steps, "step")));
     }
   };
   RunTime time;
@@ -94,10 +95,10 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
   const double wholly = time.total() / static_cast<double>(time.steps);
   return {.experiment = build(config),
           .note = fmt::format(
-              "length    {} steps take about {:.4g} s: {} each, {} with evaluations and "
-              "checkpoints (train.seconds)",
-              grouped(steps), wholly * static_cast<double>(steps), milliseconds(time.step),
-              milliseconds(wholly))};
+              "length    {} {} about {:.4g} s: {} each, {} with evaluations and checkpoints "
+              "(train.seconds)",
+              grouped(steps), steps == 1 ? "step takes" : "steps take",
+              wholly * static_cast<double>(steps), milliseconds(time.step), milliseconds(wholly))};
 }
 
 }  // namespace lacuna

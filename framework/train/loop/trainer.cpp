@@ -14,6 +14,7 @@
 #include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.hpp"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/shell_word.hpp"
@@ -55,11 +56,12 @@ void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
   const Checkpoint saved = file.read();
   if (saved.step > total_steps()) {
     const std::string length = experiment_.train.length.to_string();
-    const std::string steps = fmt::format("{} steps", total_steps());
+    const std::string steps = plural(total_steps(), "step");
     throw ConfigError(
-        fmt::format("the run has already done {} steps, and {} are {}: give train.epochs or "
+        fmt::format("the run has already done {}, more than the requested {}: give train.epochs or "
                     "train.steps a larger value",
-                    saved.step, length, length == steps ? "requested" : steps));
+                    plural(saved.step, "step"),
+                    length == steps ? steps : fmt::format("{} ({})", length, steps)));
   }
   naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state, changed);
@@ -302,9 +304,9 @@ void Trainer::require_finite_values() const {
 void Trainer::fail_diverged(const std::string& what, int64_t step) const {
   if (last_saved_step_ < 0) {
     throw Error(
-        fmt::format("{} is NaN or infinite at step {}, before the first one: nothing can be "
-                    "trained from such values",
-                    what, step));
+        what +
+        " is NaN or infinite before the first step: training cannot begin with such values; "
+        "check the loaded weights and the data");
   }
   throw Error(fmt::format(
       "{} is NaN or infinite at step {}: training has stopped, and the last checkpoint is of step "

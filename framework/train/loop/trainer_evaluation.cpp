@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/shared_checkpoint.hpp"
@@ -92,8 +93,9 @@ bool Trainer::judge(const Evaluation& result) {
   for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
   const bool is_best = state_.stopping.judge(score, nonzeros, result.loss);
   if (state_.stopping.has_stopped()) {
-    log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
-                         state_.step, experiment_.train.early_stopping->patience));
+    log_info(fmt::format("early stopping at step {}: the validation result has not improved in {}",
+                         state_.step,
+                         plural(experiment_.train.early_stopping->patience, "evaluation")));
   }
   return is_best;
 }

@@ -84,7 +84,7 @@ void apply_algorithm(Experiment& e) {
 
 void finish_sparsity(ExperimentBuild& b) {
   Experiment& e = b.e;
-  judge_search(e.config);
+  warn_about_greedy_search(e.config);
   if (e.sparsity != nullptr) apply_algorithm(e);
   // Before any value is drawn and anything is measured; a checkpoint's masks are not there yet.
   if (b.is_fresh()) require_values_fit(*e.model, e.layers, total_memory());

@@ -11,6 +11,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/framework/nn/other_model_error.hpp"
@@ -271,25 +272,28 @@ void FirstValues::add_mask_notes(const Module& model, const SparsityAlgorithm* a
   const bool takes_largest =
       std::ranges::all_of(methods, [](const auto& m) { return m == "inherit" || m == "topk"; });
   if (!pruned.names.empty()) {
-    notes.push_back(fmt::format("the loaded weights were pruned {}, from {} nonzeros to {} ({}){}",
-                                takes_largest ? "by magnitude" : "by init_method", pruned.before,
-                                pruned.after, first_of(pruned.names), how));
+    notes.push_back(fmt::format("the loaded weights were pruned {}, from {} to {} ({}){}",
+                                takes_largest ? "by magnitude" : "by init_method",
+                                plural(pruned.before, "nonzero"), pruned.after,
+                                first_of(pruned.names), how));
   }
   if (!drawn.names.empty()) {
     notes.push_back(fmt::format(
-        "the loaded masks are not kept: of {} nonzeros that init_method chose, {} are among the {} "
-        "that were loaded ({}){}",
-        drawn.after, drawn.common, drawn.before, first_of(drawn.names), how));
+        "the loaded masks are not kept: of {} that init_method chose, {} {} among the {} that were "
+        "loaded ({}){}",
+        plural(drawn.after, "nonzero"), drawn.common, drawn.common == 1 ? "is" : "are",
+        drawn.before, first_of(drawn.names), how));
   }
   if (!kept.names.empty()) {
-    notes.push_back(fmt::format("the loaded masks are kept: {} nonzeros ({}){}", kept.after,
-                                first_of(kept.names), how));
+    notes.push_back(fmt::format("the loaded masks are kept: {} ({}){}",
+                                plural(kept.after, "nonzero"), first_of(kept.names), how));
   }
   if (!opened.names.empty()) {
-    const std::string fate = fmt::format(
-        "the loaded masks are not kept: they had {} nonzeros, and {} begins with {} ({})",
-        opened.before, algorithm == nullptr ? "the run" : std::string(algorithm->type()),
-        opened.after, first_of(opened.names));
+    const std::string fate =
+        fmt::format("the loaded masks are not kept: they had {}, and {} begins with {} ({})",
+                    plural(opened.before, "nonzero"),
+                    algorithm == nullptr ? "the run" : std::string(algorithm->type()), opened.after,
+                    first_of(opened.names));
     if (could_inherit) {
       warnings.push_back(fate + "; `init_method: inherit` in the sparsity section keeps them");
     } else {

@@ -59,17 +59,18 @@ struct LoadedWeights {
 ///   which `notes` then states, else the newest good checkpoint: each parameter gets the layout and
 ///   mask it was saved in. Without `names`, other state of modules (counters of random draws) is
 ///   loaded, too.
-/// - A file of another tool: its name ends in `.safetensors`, `.npz` or `.npy` (one array, named as
-///   the file is), or it is a folder with a `model.safetensors`. Values are F32; F64, F16 and BF16
-///   are converted. A parameter becomes dense, unless the file also has its mask, an array of zeros
-///   and ones with its name and `_mask` (as cstorch saves masks, and torch.nn.utils.prune, which
-///   calls the weight `NAME_orig`): it is then stored as csr or masked, and values outside the mask
-///   are dropped. Names of Hugging Face's files are found with or without a family's prefix, and in
-///   older forms (`gamma` and `beta`; model/presets/foreign_names.hpp); GPT-2's four weights per
-///   block that are stored [in, out] are transposed. A head's weight that the model ties to another
-///   is ignored if both are equal. Arrays that other frameworks store next to weights are ignored
-///   if the model has no such names: `num_batches_tracked`, `*.attn.bias`, `*.masked_bias`,
-///   `position_ids`, `token_type_ids` and `*.rotary_emb.inv_freq`.
+/// - A file of another tool: its name ends in `.safetensors`, `.safetensors.index.json`, `.npz` or
+///   `.npy` (one array, named as the file is), or in `.onnx` if lacuna wrote it, or it is a folder
+///   with a `model.safetensors`. Values are F32; F64, F16 and BF16 are converted. A parameter
+///   becomes dense, unless the file also has its mask, an array of zeros and ones with its name and
+///   `_mask` (as cstorch saves masks, and torch.nn.utils.prune, which calls the weight
+///   `NAME_orig`): it is then stored as csr or masked, and values outside the mask are dropped.
+///   Names of Hugging Face's files are found with or without a family's prefix, and in older forms
+///   (`gamma` and `beta`; model/presets/foreign_names.hpp); GPT-2's four weights per block that are
+///   stored [in, out] are transposed. A head's weight that the model ties to another is ignored if
+///   both are equal. Arrays that other frameworks store next to weights are ignored if the model
+///   has no such names: `num_batches_tracked`, `*.attn.bias`, `*.masked_bias`, `position_ids`,
+///   `token_type_ids` and `*.rotary_emb.inv_freq`.
 /// - Pickles (`.pt`, `.pth`, `.th`, `.bin`, `.pkl`) are refused, with the lines of Python that
 ///   convert them.
 ///

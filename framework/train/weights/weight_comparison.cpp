@@ -189,8 +189,9 @@ void WeightComparison::require_skips_match() const {
     if (std::ranges::any_of(all, [&](const auto& name) { return glob_match(glob, name); })) {
       continue;
     }
-    throw ConfigError(fmt::format("skip: '{}' matches no name of the model nor of '{}'; {}", glob,
-                                  stored_.path(), suggest_name(glob, in_model_)));
+    throw ConfigError(
+        fmt::format("skip: '{}' matches neither a name of the model nor one in '{}'; {}", glob,
+                    stored_.path(), suggest_name(glob, in_model_)));
   }
 }
 

@@ -104,7 +104,7 @@ def make_init_method(
     ConfigError."""
     if not isinstance(init_method, str):
         return init_method
-    _lacuna._first_mask(init_method, [[1.0]], 0.0, "", 1)  # refuses names that there are not
+    _lacuna._first_mask(init_method, [[1.0]], 0.0, "", 1)  # refuses unknown names
     return InitMethod(init_method)
 
 

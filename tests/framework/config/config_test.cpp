@@ -55,10 +55,11 @@ TEST(Config, WrongTypesSayWhatWasExpectedAndFound) {
   expect_throws<ConfigError>([] { Config::map().as<double>(); }, "expected a number, found a map");
   expect_throws<ConfigError>([] { Config().as<bool>(); }, "expected true or false, found nothing");
   expect_throws<ConfigError>([] { Config::list({1}).as<std::string>(); },
-                             "expected text, found a list of 1");
+                             "expected text, found a list of 1 value");
   expect_throws<ConfigError>([] { Config(1).items(); }, "expected a list, found '1'");
   expect_throws<ConfigError>([] { Config(1).entries(); }, "expected a map, found '1'");
-  expect_throws<ConfigError>([] { Config::list().get("a"); }, "expected a map, found a list of 0");
+  expect_throws<ConfigError>([] { Config::list().get("a"); },
+                             "expected a map, found a list of 0 values");
   expect_throws<ConfigError>([] { Config(1).set("a", 1); }, "expected a map, found '1'");
   expect_throws<ConfigError>([] { Config(1).push_back(1); }, "expected a list, found '1'");
 }

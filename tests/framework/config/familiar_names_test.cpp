@@ -35,7 +35,7 @@ TEST(FamiliarNames, AreComparedWithoutCaseUnderscoresAndModules) {
 
 TEST(FamiliarNames, AreNotWhatIsSpokenOfElsewhere) {
   EXPECT_EQ(suggest_familiar("learning_rate", Names{"price", "width"}), "");
-  EXPECT_EQ(suggest_name("Softmax", Names{"price", "width"}), "valid are: price, width");
+  EXPECT_EQ(suggest_name("Softmax", Names{"price", "width"}), "valid names: price, width");
   EXPECT_EQ(suggest_familiar("kernel", Names{"kernel"}), "");
 }
 
@@ -50,7 +50,7 @@ TEST(FamiliarNames, LeadToTheKeyOfAnotherSection) {
             "leave it out: lacuna trains on CPUs, with train.threads threads");
   // A slip is a slip first, and a key that its own section does not take is not offered.
   EXPECT_EQ(suggest_key("epoch", "train", train), "did you mean 'epochs'?");
-  EXPECT_EQ(suggest_key("context", "data", Names{"dir", "limit"}), "valid are: dir, limit");
+  EXPECT_EQ(suggest_key("context", "data", Names{"dir", "limit"}), "valid names: dir, limit");
   EXPECT_EQ(familiar_key("batch-size"), "train.batch_size");
   EXPECT_EQ(familiar_key("nothing"), "");
 }

@@ -59,8 +59,16 @@ TEST(Names, NearestIsByEditDistanceWithoutRegardToCase) {
 TEST(Names, SuggestionNamesTheNearestOrAll) {
   const std::vector<std::string> names{"adam", "sgd"};
   EXPECT_EQ(suggest_name("adan", names), "did you mean 'adam'?");
-  EXPECT_EQ(suggest_name("rmsprop", names), "valid are: adam, sgd");
+  EXPECT_EQ(suggest_name("rmsprop", names), "valid names: adam, sgd");
   EXPECT_EQ(suggest_name("adam", {}), "");
+}
+
+TEST(Names, OfVeryManyTheFirstAreSuggested) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 60; ++i) names.push_back(std::to_string(1000 + i));
+  EXPECT_TRUE(suggest_name("weight", names).ends_with("1058, 1059"));
+  names.push_back("1060");
+  EXPECT_TRUE(suggest_name("weight", names).ends_with("1058, 1059, and 1 more"));
 }
 
 TEST(Names, AMisspellingIsASlipOrTwo) {
@@ -72,6 +80,8 @@ TEST(Names, AMisspellingIsASlipOrTwo) {
                                                         {"strat", "start"},
                                                         {"form", "from"},
                                                         {"pth", "path"},
+                                                        {"lr", "lrx"},
+                                                        {"tired", "tried"},
                                                         {"Kernel", "kernel"}}) {
     EXPECT_TRUE(is_misspelling(a, b)) << a;
     EXPECT_TRUE(is_misspelling(b, a)) << a;

@@ -26,7 +26,7 @@ TEST(Registry, UnknownNamesGetThePositionAndTheNearest) {
   expect_throws<ConfigError>([&] { registry.find("sqare", config.at("type")); },
                              "run.yaml:4:9: type: unknown shape 'sqare'; did you mean 'square'?");
   expect_throws<ConfigError>([&] { registry.find("x", config.at("type")); },
-                             "unknown shape 'x'; valid are: square");
+                             "unknown shape 'x'; valid names: square");
   EXPECT_THAT([] { Registry<int()>("shape").find("x", Config()); },
               testing::ThrowsMessage<ConfigError>("config: unknown shape 'x'"));
 }

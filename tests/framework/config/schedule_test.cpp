@@ -125,7 +125,7 @@ TEST(Schedule, MessagesSayWhatIsWrong) {
       },
       "half_period: expected a number of steps above 0, found '-1'");
   expect_throws<ConfigError>([] { Schedule::from_config(Config::list()); },
-                             "expected at least one value, found a list of 0");
+                             "expected at least one value, found a list of 0 values");
   expect_throws<ConfigError>(
       [] {
         make({{"type", "polynomial"}, {"init", 0.0}, {"final", 1.0}, {"start", 5}, {"end", 5}});

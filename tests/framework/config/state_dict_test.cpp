@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
@@ -54,6 +56,20 @@ TEST(StateDict, MessagesNameWhatIsMissingOrOfAnotherType) {
   } catch (const CheckpointError& error) {
     EXPECT_STREQ(error.what(), "the saved state has no 'steps'");  // where nothing is like it
   }
+}
+
+TEST(StateDict, NumbersOutOfRangeAreRefusedWithTheirLimits) {
+  StateDict state;
+  state.set("loss", -1.0);
+  state.set("count", int64_t{-1});
+  EXPECT_EQ(state.number("loss"), -1.0);
+  expect_throws<CheckpointError>([&] { state.number("loss", 0.0, 2.0); },
+                                 "is -1.0, expected a number from 0.0 to 2.0");
+  expect_throws<CheckpointError>([&] { state.number("loss", 0.0); },
+                                 "is -1.0, expected a finite number of at least 0.0");
+  expect_throws<CheckpointError>([&] { state.count("count"); }, "is -1, expected a count");
+  state.set("loss", std::numeric_limits<double>::quiet_NaN());
+  expect_throws<CheckpointError>([&] { state.number("loss"); }, "expected a finite number");
 }
 
 }  // namespace

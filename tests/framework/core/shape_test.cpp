@@ -55,10 +55,21 @@ TEST(Shape, RefusesWhatCannotBe) {
       },
       "has too many elements for 64-bit indices");
   const Shape shape{2, 3}, scalar;
-  expect_throws<ShapeError>([&] { shape[2]; }, "dimension 2 of shape [2, 3]");
-  expect_throws<ShapeError>([&] { shape[-3]; }, "dimension -3 of shape [2, 3]");
+  expect_throws<ShapeError>([&] { shape[2]; }, "there is no dimension 2 in shape [2, 3]");
+  expect_throws<ShapeError>([&] { shape[-3]; }, "there is no dimension -3 in shape [2, 3]");
   expect_throws<ShapeError>([&] { scalar.with_features(2); }, "a scalar has no feature dimension");
   expect_throws<ShapeError>([&] { scalar.without_batch(); }, "a scalar has no batch dimension");
+}
+
+TEST(Shape, RowsThatDoNotExistAreNamed) {
+  const Shape shape{2, 2};
+  const std::vector<int64_t> last{1}, beyond{0, 5};
+  EXPECT_NO_THROW(require_rows(shape, last, 2, "parameter 'w'"));
+  expect_throws<ShapeError>([&] { require_rows(shape, beyond, 4, "parameter 'w'"); },
+                            "parameter 'w' of shape [2, 2] has no row 5");
+  expect_throws<ShapeError>(
+      [&] { require_rows(shape, last, 1, "parameter 'w'"); },
+      "parameter 'w' of shape [2, 2] has rows of 2 values, found 1 value for 1 row");
 }
 
 TEST(Shape, TapsAreAllDimensionsFromTheThirdOn) {

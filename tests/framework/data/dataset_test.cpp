@@ -154,7 +154,7 @@ TEST(ArrayDataset, KnowsTheNamesOfItsClasses) {
   EXPECT_THAT(subset(dataset, {1})->class_names(), ElementsAre("a", "b", "c"));
   examples.class_names.pop_back();
   EXPECT_THAT(message_of<DataError>([&] { ArrayDataset(std::move(examples)); }),
-              HasSubstr("2 class names were given for 3 classes"));
+              HasSubstr("expected one class name for each of 3 classes, found 2"));
 }
 
 TEST(ArrayDataset, ConstantFeatureWithRoundingGivesZeros) {
@@ -188,7 +188,7 @@ TEST(ArrayDataset, RefusesArraysThatDoNotFit) {
     return message_of<DataError>([&] { ArrayDataset dataset(examples); });
   };
   EXPECT_THAT(message([](Examples& e) { e.labels.pop_back(); }),
-              HasSubstr("3 inputs need 3 labels, found 2"));
+              HasSubstr("expected 3 labels for 3 inputs, found 2"));
   EXPECT_THAT(message([](Examples& e) { e.labels[1] = 3; }),
               HasSubstr("label 3 of example 1 is outside of [0, 3)"));
   EXPECT_THAT(message([](Examples& e) { e.example_shape = Shape{4}; }),
@@ -201,7 +201,7 @@ TEST(ArrayDataset, RefusesArraysThatDoNotFit) {
                 e = table_examples();
                 e.targets.pop_back();
               }),
-              HasSubstr("4 inputs need 8 target values, found 7"));
+              HasSubstr("expected 8 target values for 4 inputs, found 7"));
 }
 
 TEST(ArrayDataset, RefusesANormalizationThatDoesNotFit) {
@@ -215,7 +215,7 @@ TEST(ArrayDataset, RefusesANormalizationThatDoesNotFit) {
               HasSubstr("mean has 4 values; expected one, or one for each of the 2 channels"));
   EXPECT_THAT(message(table, {{0}, {1, 1, 1}}),
               HasSubstr("std has 3 values; expected one, or one for each of the 2 features"));
-  EXPECT_THAT(message(table, {{0}, {0}}), HasSubstr("std must be above 0"));
+  EXPECT_THAT(message(table, {{0}, {0}}), HasSubstr("std must be at least 1e-30, found 0"));
   EXPECT_THAT(message(table, {{std::numeric_limits<double>::quiet_NaN()}, {1}}),
               HasSubstr("mean is not finite"));
 }

@@ -356,7 +356,7 @@ TEST(Loader, RefusesOptionsOutOfRange) {
   EXPECT_THAT(message_of<DataError>([] {
                 Loader loader(indices(3), {.batch_size = 4, .last_batch = LastBatch::Drop});
               }),
-              HasSubstr("a data set of 3 examples has no whole batch of 4"));
+              HasSubstr("a dataset of 3 examples has no whole batch of 4"));
 }
 
 TEST(Loader, RefusesAnAugmentationThatDoesNotFit) {

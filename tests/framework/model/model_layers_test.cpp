@@ -77,7 +77,7 @@ TEST(ModelLayers, AShortcutIsATypeALayerOrAList) {
   refuses("[{type: residual, layers: [relu], when: always}]",
           "m.yaml:1:41: 0.when: `when` sets when the `shortcut` is used, but there is none");
   refuses("[{type: residual, layers: [relu], shortcut: []}]",
-          "0.shortcut: expected at least one layer, found a list of 0");
+          "0.shortcut: expected at least one layer, found a list of 0 values");
 }
 
 TEST(ModelLayers, RepeatNumbersTheCopies) {
@@ -205,7 +205,7 @@ TEST(ModelLayers, ArgumentsMustBeThoseOfTheTemplate) {
       "m.yaml:1:142: layers.0.widht: the template 'block' has no argument 'widht'; did you mean "
       "'width'?");
   refuses(define + "[{type: block, width: 3, repeat: 2, first: {stride: 2}}]}",
-          "the template 'block' has no argument 'stride'; valid are: width, act");
+          "the template 'block' has no argument 'stride'; valid names: width, act");
   refuses("{define: {block: {layers: [relu]}}, layers: [{type: block, width: 3}]}",
           "m.yaml:1:67: layers.0.width: the template 'block' has no argument 'width'");
 }
@@ -294,7 +294,7 @@ TEST(ModelLayers, FindsUnknownKeysOfCopiesAtTheirPositionAndMarksWhatWasCopied) 
   }
   ASSERT_EQ(errors.size(), 3u);  // the builder throws the first
   EXPECT_EQ(errors[0].substr(0, 65),
-            "m.yaml:3:32: define.a.layers.0.odd: unknown key 'odd'; valid are:");
+            "m.yaml:3:32: define.a.layers.0.odd: unknown key 'odd'; valid names:");
 }
 
 TEST(ModelLayers, SharesWhatIsUsedAsItIsWritten) {
@@ -330,7 +330,7 @@ TEST(ModelLayers, RefusesWhatIsNoModel) {
   refuses("relu", "expected a list of layers, or a map with `layers`, found 'relu'");
   refuses("{layers: relu}", "m.yaml:1:10: layers: expected a list of layers, found 'relu'");
   refuses("[]", "expected at least one layer");
-  refuses("[[relu]]", "expected a layer: its type, or a map with `type`, found a list of 1");
+  refuses("[[relu]]", "expected a layer: its type, or a map with `type`, found a list of 1 value");
   refuses("[{name: a}]", "0.type: a required key is missing");
   refuses("[sequential]", "layers: a required key is missing");
   refuses("[{type: sequential, layers: []}]", "0.layers: expected at least one layer");

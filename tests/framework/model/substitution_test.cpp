@@ -75,7 +75,7 @@ TEST(Substitution, RefusesWhatHasNoValue) {
   expect_throws<ConfigError>([] { substituted("{size: $(2 * act)}"); },
                              "m.yaml:1:8: size: 'act' is 'relu', which is not a number");
   expect_throws<ConfigError>([] { substituted("{size: $(2 * sizes)}"); },
-                             "'sizes' is a list of 2, which is not a number");
+                             "'sizes' is a list of 2 values, which is not a number");
   expect_throws<ConfigError>([] { substituted("{size: $(2 * digits)}"); },
                              "'digits' is '8', which is not a number");
   expect_throws<ConfigError>(
@@ -90,7 +90,7 @@ TEST(Substitution, RefusesWhatHasNoValue) {
                                    "expression in parentheses");
   }
   expect_throws<ConfigError>([] { substituted("{size: a$sizes}"); },
-                             "in 'a$sizes': a list of 2 cannot be used within text");
+                             "in 'a$sizes': a list of 2 values cannot be used within text");
 }
 
 }  // namespace

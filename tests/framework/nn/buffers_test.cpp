@@ -161,12 +161,13 @@ TEST(Buffers, BadNamesAreErrors) {
   for (const char* name : {"", "a.b", "a/b"}) {
     expect_throws<StateError>(
         [&] { model.a->add(name); },
-        std::string("a buffer's name must not be empty nor contain '.' or '/', found '") + name +
-            "'");
+        std::string("a buffer needs a name without '.' and '/', found '") + name + "'");
   }
   for (const char* name : {"seen", "scale"}) {
     expect_throws<StateError>([&] { model.a->add(name); },
-                              std::string("module 'block.a' has '") + name + "' already");
+                              std::string("module 'block.a' already has a child, parameter or "
+                                          "buffer named '") +
+                                  name + "'");
   }
 }
 

@@ -82,7 +82,8 @@ TEST(Module, NamesArePathsFromTheRoot) {
 TEST(Module, BadNamesAreErrors) {
   Sequential model;
   model.add<Shift>("a");
-  expect_throws<StateError>([&] { model.add<Shift>("a"); }, "has two children named 'a'");
+  expect_throws<StateError>([&] { model.add<Shift>("a"); },
+                            "already has a child, parameter or buffer named 'a'");
   for (const char* name : {"", "a..b", "a/b"}) {
     expect_throws<StateError>(
         [&] { model.add<Shift>(name); },

@@ -131,9 +131,9 @@ TEST(ParameterTest, Replace_SharesTheArraysAndMovesAlignedSlotsAlone) {
 TEST(ParameterTest, SetPattern_RefusesAnotherShape) {
   const ParameterPtr p = named(Shape{2, 2}, Initializer::constant(1.0), "fc.weight");
   expect_throws<ShapeError>([&] { p->set_pattern(Pattern::dense(Shape{4})); },
-                            "'fc.weight' has shape [2, 2], a pattern of shape [4]");
+                            "'fc.weight' has shape [2, 2], but the pattern given has shape [4]");
   expect_throws<ShapeError>([&] { p->assign(Tensor::zeros(Shape{4})); },
-                            "'fc.weight' has shape [2, 2], values of shape [4]");
+                            "'fc.weight' has shape [2, 2], but the values given have shape [4]");
 }
 
 TEST(ParameterTest, GradientIsSelectedAndAddsUpUntilZeroed) {

@@ -47,15 +47,15 @@ class BadConfig : public RunFixture {
 
 TEST_F(BadConfig, OfTheCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "error: a command is missing; valid are: train, plan, prune, shrink, quantize, eval, "},
+      {{}, "error: a command is missing; commands: train, plan, prune, shrink, quantize, eval, "},
       {{"trian"}, "error: unknown command 'trian'; did you mean 'train'? (lacuna --help"},
-      {{"-x"}, "error: unknown command '-x'; valid are: train, "},
+      {{"-x"}, "error: unknown command '-x'; valid names: train, "},
       {{"train"}, "error: train needs a CONFIG file (or --resume with --run-dir)"},
       {{"train", folder_ / "missing.yaml"},
        "error: cannot read config '" + (folder_ / "missing.yaml") + "': No such file or directory"},
       {{"train", folder_.path()},
        "error: cannot read config '" + folder_.path() + "': Is a directory"},
-      {{"train", config(), "--foo"}, "error: unknown option '--foo'; valid are: --help, --set, "},
+      {{"train", config(), "--foo"}, "error: unknown option '--foo'; options: --help, --set, "},
       {{"train", config(), "--sett", "a=b"},
        "error: unknown option '--sett'; did you mean '--set'? (lacuna train --help shows more)\n"},
       {{"train", config(), "--sparsity", "0.9"},
@@ -67,7 +67,7 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"plan", config(), "--epochs"}, "configuration: --set train.epochs=VALUE ("},
       {{"eval", "x", "--data-dir", "/d"}, "configuration: --set data.dir=/d ("},
       {{"train", config(), "--optimizer.lr=3"}, "configuration: --set optimizer.lr=3 ("},
-      {{"inspect", "x", "--sparsity"}, "unknown option '--sparsity'; valid are: --help, --last, "},
+      {{"inspect", "x", "--sparsity"}, "unknown option '--sparsity'; options: --help, --last, "},
       {{"predict", "x", "y", "--outt=z"}, "error: unknown option '--outt'; did you mean '--out'?"},
       {{"train", config(), "other"},
        "error: 'other' is one argument too many: lacuna train takes CONFIG (lacuna train --help"},
@@ -156,13 +156,13 @@ TEST_F(BadConfig, OfSections) {
   refuses("model=3", "model: expected a list of layers, or a map with `layers`, found '3'");
   refuses("model={}", "model.layers: a required key is missing");
   refuses("model={layers: 3}", "model.layers: expected a list of layers, found '3'");
-  refuses("model=[]", "model: expected at least one layer, found a list of 0");
+  refuses("model=[]", "model: expected at least one layer, found a list of 0 values");
   refuses("optimizer=adam", "optimizer: expected a map, found 'adam'");
   refuses("sparsity=text", "sparsity: expected a number, a map or a list of maps, found 'text'");
-  refuses("train=[]", "train: expected a map, found a list of 0");
-  refuses("loss=[]", "loss: expected text, found a list of 0");
+  refuses("train=[]", "train: expected a map, found a list of 0 values");
+  refuses("loss=[]", "loss: expected text, found a list of 0 values");
   refused(run_lacuna({"train", config(), "--set", "run_dir=[]"}),
-          "run_dir: expected text, found a list of 0", "run_dir");
+          "run_dir: expected text, found a list of 0 values", "run_dir");
 }
 
 TEST_F(BadConfig, OfLayers) {
@@ -221,12 +221,13 @@ TEST_F(BadConfig, OfOptimizers) {
   refuses("optimizer={}", "optimizer.type: a required key is missing");
   refuses("optimizer.type=adm", "unknown optimizer 'adm'; did you mean 'adam'?");
   refuses("optimizer.lr=x", "optimizer.lr: expected a number, a list of numbers or a map");
-  refuses("optimizer.lr=-1", "optimizer.lr: expected a number of at least 0");
+  refuses("optimizer.lr=-1", "optimizer.lr: expected a finite number of at least 0");
   for (const char* key : {"optimizer.lr", "optimizer.weight_decay", "optimizer.eps"}) {
-    refuses(std::string(key) + "=.inf", std::string(key) + ": expected a number of at least 0");
+    refuses(std::string(key) + "=.inf",
+            std::string(key) + ": expected a finite number of at least 0");
   }
   refuses("optimizer.lr={type: cosin}", "unknown schedule 'cosin'; did you mean 'cosine'?");
-  refuses("optimizer.momentum=0.9", "optimizer.momentum: unknown key 'momentum'; valid are: ");
+  refuses("optimizer.momentum=0.9", "optimizer.momentum: unknown key 'momentum'; valid names: ");
   refuses("optimizer.groups=[{params: foo*}]", "'foo*' matches no parameter");
   // Of its five steps a thousand times as many is the most.
   refuses("optimizer={type: adam, warmup: 5001}",
@@ -322,14 +323,14 @@ TEST_F(BadConfig, OfTheLoss) {
           "loss: mse needs regression targets; the data has 10 classes: use "
           "cross_entropy");
   refuses("loss=cross",
-          "loss: unknown loss 'cross'; valid are: cross_entropy, distillation, "
+          "loss: unknown loss 'cross'; valid names: cross_entropy, distillation, "
           "binary_cross_entropy, mse");
   refuses("loss={}", "loss.type: a required key is missing");
   refuses("loss={type: cross_entropy, label_smoothing: 1}",
           "loss.label_smoothing: expected a number in [0, 1), found '1'");
   refuses("loss={type: cross_entropy, smoothing: 0.1}", "unknown key 'smoothing'");
   refuses("loss={type: cross_entropy, class_weights: [1, 2]}",
-          "loss.class_weights: expected 10 numbers, one for each class, found a list of 2");
+          "loss.class_weights: expected 10 numbers, one for each class, found a list of 2 values");
   refuses("loss=binary_cross_entropy",
           "binary_cross_entropy needs two classes, or targets of 0 and 1 (regression); the data "
           "has 10 classes: use cross_entropy");

@@ -106,7 +106,7 @@ TEST_F(BadFiles, OfTables) {
   const Ended no_batch = train({"--set", "train.drop_last=true"});
   EXPECT_EQ(no_batch.code, 2);
   EXPECT_THAT(no_batch.err,
-              HasSubstr("train.drop_last: a data set of 2 examples has no whole batch of 128"));
+              HasSubstr("train.drop_last: a dataset of 2 examples has no whole batch of 128"));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
 }
 

@@ -20,7 +20,7 @@ using testing::StartsWith;
 // As the program itself lists them.
 std::vector<std::string> commands() {
   std::string text = run_lacuna({}).err;
-  const std::string before = "valid are: ";
+  const std::string before = "commands: ";
   text = text.substr(text.find(before) + before.size());
   text = text.substr(0, text.find(" (lacuna --help"));
   std::vector<std::string> names;

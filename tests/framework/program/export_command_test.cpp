@@ -82,7 +82,7 @@ TEST_F(ExportCommand, WritesAModelCard) {
   EXPECT_THAT(again.err, HasSubstr("use --overwrite"));
   const Ended none = run_lacuna({"export", run_dir(), "--out", folder_ / "x"});
   EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.err, HasSubstr("--format is missing; valid are: csr-npz, hf"));
+  EXPECT_THAT(none.err, HasSubstr("--format is missing; formats: csr-npz, hf"));
   EXPECT_EQ(exported("npz", "x.npz", {"--card"}).code, 2);
   EXPECT_EQ(run_lacuna({"export", run_dir(), "--card", "--masks", "--out", folder_ / "x"}).code, 2);
 }

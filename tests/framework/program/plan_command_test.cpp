@@ -336,12 +336,12 @@ TEST_F(PlanCommand, AndTrainRefuseATargetThatCannotBeReached) {
           "leaves 0 nonzeros for 2 parameters; the largest that can be reached is 0.9997");
 }
 
-TEST_F(PlanCommand, AndTrainRefuseADropFractionThatClimbsAgain) {
+TEST_F(PlanCommand, AndTrainRefuseADropFractionThatRisesAgain) {
   refuses(
       "{algorithm: rigl, sparsity: 0.5, update: {freq: 4}, "
       "drop_fraction: {type: cosine, init: 0.3, half_period: 12}}",
-      "rigl: the cosine drop_fraction climbs again after its half_period of 12 steps, and "
-      "updates last until step 16; give the larger of both, or stop updates earlier");
+      "rigl: the cosine drop_fraction rises again after its half_period of 12 steps, but updates "
+      "continue until step 16; set half_period to at least 16, or stop the updates earlier");
 }
 
 TEST_F(PlanCommand, AndTrainRefuseAnAcDcRunThatEndsDense) {

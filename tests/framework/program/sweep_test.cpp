@@ -204,8 +204,8 @@ TEST_F(SweepTest, RefusesTheFolderOfARun) {
   const std::string before = listing(run_dir("sweep"));
   const Ended ended = sweep({"--seeds", "2"});
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("sweep' holds a run; a sweep's runs go into a folder of their "
-                                   "own, give another one"));
+  EXPECT_THAT(ended.err, HasSubstr("sweep' holds a run; give another folder: the runs of a sweep "
+                                   "need one of their own"));
   EXPECT_EQ(listing(run_dir("sweep")), before);
 }
 

@@ -182,7 +182,10 @@ TEST_F(Training, StopsEarlyAndStaysStopped) {
                                            "train.early_stopping={patience: 2}"};
   const Ended ended = train(frozen);
   EXPECT_EQ(ended.code, 0);
-  EXPECT_THAT(ended.err, HasSubstr("early stopping at step 15: no better validation in 2"));
+  EXPECT_THAT(
+      ended.err,
+      HasSubstr(
+          "early stopping at step 15: the validation result has not improved in 2 evaluations"));
   EXPECT_THAT(steps_of("validation"), ElementsAre("5", "10", "15"));
   EXPECT_EQ(summary(run_dir()).required<int>("steps"), 15);
   EXPECT_TRUE(summary(run_dir()).required<bool>("stopped_early"));

@@ -231,7 +231,7 @@ TEST(QuantizeOptions, RefusesWhatIsNotThere) {
   refuses("{activations: {when: never}}", "expected static or dynamic");
   refuses("{activations: {when: none}}", "int8 weights with float32 activations do not exist");
   refuses("{activations: {percentile: 20}}", "quantize.activations.percentile");
-  refuses("{calibration: 3}", "3 examples are too few");
+  refuses("{calibration: 3}", "cannot be learned from 3 examples");
   refuses("{algorithm: nearest, activations: {when: dynamic}, calibration: 64}",
           "learns nothing from examples");
   refuses("{activations: {when: dynamic, observer: min_max}}", "unknown key");

@@ -135,7 +135,7 @@ TEST(RemovalOrder, NamesNoLayersWhereNoneGivesUnits) {
   const ModelUnits units = units_of("[relu]", {4});
   expect_throws<ConfigError>(
       [&] { removal_order(units, {}, std::vector<double>(4), {.layers = {"fc"}}); },
-      "'fc' matches no layer: none of the model gives units");
+      "'fc' matches no layer: the model has no layer with removable units");
 }
 
 TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {
@@ -148,14 +148,14 @@ TEST(RemovalOrder, RefusesLayersThatAreNotThereOrCannotBeCut) {
     return removal_order(units, {}, scores, {.layers = {layer}});
   };
   EXPECT_EQ(order("fc2").size(), 4u);
-  expect_throws<ConfigError>([&] { order("fc3"); }, "'fc3' matches no layer that gives units");
+  expect_throws<ConfigError>([&] { order("fc3"); }, "'fc3' matches no layer with removable units");
   expect_throws<ConfigError>([&] { order("fc1"); },
                              "no unit of layer 'fc1' can be removed: layer 'ln' (layer_norm) "
                              "normalizes over all features together");
   expect_throws<ConfigError>([&] { order("o*"); }, "no unit of the model can be removed");
   expect_throws<ConfigError>(
       [&] { removal_order(units, {}, scores, {.keep_at_least = 0.9, .layers = {"fc2"}}); },
-      "each layer keeps a part of 0.9 of its units, rounded up (keep_at_least)");
+      "each layer keeps a fraction of 0.9 of its units, rounded up (keep_at_least)");
   const auto no_order = [](const std::string& yaml) {
     const ModelUnits fixed = units_of(yaml, {4});
     removal_order(fixed, {}, std::vector<double>(static_cast<size_t>(fixed.count)), {});

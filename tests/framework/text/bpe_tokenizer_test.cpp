@@ -95,7 +95,8 @@ TEST(BpeTokenizer, RefusesAVocabularyWithHolesOrDuplicates) {
   expect_throws<DataError>([&] { read(R"({"a": "0"})"); }, "the token 'a': expected its id");
   expect_throws<DataError>([&] { read(R"({"a": -1})"); }, "found the number -1");
   expect_throws<DataError>([&] { read(R"({"a": 0.5})"); }, "found the number 0.5");
-  expect_throws<DataError>([&] { read(R"({"a": {"b": 0}})"); }, "'a': expected no such value");
+  expect_throws<DataError>([&] { read(R"({"a": {"b": 0}})"); },
+                           "'a': expected the token's id, a whole number from 0, found ");
   expect_throws<DataError>([&] { read(R"([0])"); }, "it does not begin with '{'");
   expect_throws<DataError>([&] { read(R"({"a": 0)"); }, "not JSON (at byte ");
   expect_throws<DataError>([&] { read("{\"\xE9\": 0}"); }, "not JSON (at byte ");

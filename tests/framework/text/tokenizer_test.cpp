@@ -53,7 +53,7 @@ TEST(Tokenizer, KeepsWhetherItIsOfLowerCase) {
 TEST(Tokenizer, RefusesJsonOfNoTokenizer) {
   const auto read = [](const char* json) { tokenizer_from_json(json); };
   expect_throws<DataError>([&] { read(R"({"tokenizer": "letters"})"); },
-                           "unknown kind of tokenizer 'letters'; valid are: bpe, bytes");
+                           "unknown kind of tokenizer 'letters'; valid names: bpe, bytes");
   expect_throws<DataError>([&] { read(R"({"tokens": ["a"]})"); }, "'tokenizer'");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "characters"})"); }, "without characters");
   expect_throws<DataError>([&] { read(R"({"tokenizer": "words", "tokens": ["[PAD]", "[UNK]"]})"); },

@@ -162,7 +162,7 @@ TEST(ImageLayers, SizesThatAreNoneAreNamedWhereTheyStand) {
   refused("groups: -2", "0.groups: expected an integer of at least 1, found '-2'");
   refused("bias: maybe", "m.yaml:1:52: 0.bias: expected true or false, found 'maybe'");
   refused("init: xavier",
-          "m.yaml:1:52: 0.init: unknown initialization 'xavier'; valid are: default, ");
+          "m.yaml:1:52: 0.init: unknown initialization 'xavier'; valid names: default, ");
   refused("strides: 2", "0.strides: unknown key 'strides'; did you mean 'stride'?");
   refuses("[{type: conv2d, out_channels: 4, kernel: 0}]",
           "0.kernel: expected numbers from 1 to 1048576, found '0'");

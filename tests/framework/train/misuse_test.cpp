@@ -113,7 +113,7 @@ TEST(Misuse, OfABufferThatIsNotFinite) {
   const auto experiment = build_experiment(config);
   Trainer trainer(*experiment, RunFolder::create(folder / "run", "a: 1\n"), ProgressStyle::Lines);
   expect_throws<Error>([&] { trainer.run(); },
-                       "the buffer 'gauge1.level' is NaN or infinite at step 0");
+                       "the buffer 'gauge1.level' is NaN or infinite before the first step");
 }
 
 TEST(Misuse, OfASavedInputFormat) {

@@ -116,8 +116,9 @@ TEST(ModelBuilder, RefusesTwoLayersOfOneName) {
 }
 
 TEST(ModelBuilder, RefusesWhatIsNoLayer) {
-  expect_throws<ConfigError>([] { build("[[relu]]"); },
-                             "expected a layer: its type, or a map with `type`, found a list of 1");
+  expect_throws<ConfigError>(
+      [] { build("[[relu]]"); },
+      "expected a layer: its type, or a map with `type`, found a list of 1 value");
   expect_throws<ConfigError>([] { build("[relo]"); },
                              "m.yaml:1:2: 0: unknown layer 'relo'; did you mean 'relu'?");
   expect_throws<ConfigError>([] { build("[linear]"); },

@@ -192,8 +192,8 @@ TEST(Presets, SayWhatADefaultIsMadeOf) {
             "num_hidden_layers: 1, num_attention_heads: 3}",
             {8});
       },
-      "the preset 'llama' uses $(hidden_size / num_attention_heads) as the default of head_dim, "
-      "but: 16 / 3 is not an integer");
+      "the preset 'llama' cannot compute the default of head_dim, $(hidden_size / "
+      "num_attention_heads): 16 / 3 is not an integer");
 }
 
 TEST(Rotary, HasTheHeadsOfTheAttentionThatFollows) {

@@ -59,7 +59,7 @@ TEST(TrainOptions, TrainsInFloat32Alone) {
   expect_throws<ConfigError>([] { read("{steps: 5, precision: flaot32}"); },
                              "unknown precision 'flaot32'; did you mean 'float32'?");
   expect_throws<ConfigError>([] { read("{steps: 5, precision: half}"); },
-                             "unknown precision 'half'; valid are: float32");
+                             "unknown precision 'half'; valid names: float32");
 }
 
 TEST(TrainOptions, HasDefaultsThatAreWrittenIntoTheConfiguration) {
@@ -125,7 +125,7 @@ TEST(TrainOptions, RefusesWhatIsOutOfRange) {
   expect_throws<ConfigError>([] { read("{eval_batch_size: 0}"); }, "an integer from 1 to ");
   expect_throws<ConfigError>([] { read("{early_stopping: {min_delta: -1}}"); },
                              "early_stopping.min_delta: expected a number from 0.0");
-  expect_throws<ConfigError>([] { read("[1]"); }, "expected a map, found a list of 1");
+  expect_throws<ConfigError>([] { read("[1]"); }, "expected a map, found a list of 1 value");
 }
 
 template <class Judge>
@@ -151,7 +151,7 @@ TEST(TrainOptions, AnAverageThatNeverBeginsIsTold) {
 
 TEST(TrainOptions, TheGreedySearchIsReportedOnce) {
   const auto told = [](const std::string& text) {
-    return warnings_of([&] { judge_search(parse_yaml(text, "t.yaml")); });
+    return warnings_of([&] { warn_about_greedy_search(parse_yaml(text, "t.yaml")); });
   };
   EXPECT_EQ(told("{sparsity: {pattern: {transposable: true, search: exact}}}"), "");
   EXPECT_EQ(told("{sparsity: {algorithm: own, search: greedy}}"), "");

@@ -48,7 +48,7 @@ TEST(PruneLayer, TellsOfAGroupWithFewerRowsThanInputs) {
   const PrunedWeight pruned =
       prune_layer("conv1", weight, {whole, half_dead}, MaskSelector({}, {}, weight.shape()), 2,
                   MaskSet::all(weight.shape()), OneShotOptions::defaults(OneShotMethod::SparseGpt));
-  EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 of 4 inputs are zero")));
+  EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 of 4 inputs is zero")));
   EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 row for 2 inputs")));
 }
 

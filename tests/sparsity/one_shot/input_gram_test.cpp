@@ -87,11 +87,14 @@ TEST(InputGram, OfIndependentInputsIsTheIdentity) {
 
 TEST(InputGram, RefusesWhatAreNoRows) {
   InputGram gram(3);
-  expect_throws<ShapeError>([&] { gram.add(std::vector<float>(4)); }, "3 features");
-  expect_throws<ShapeError>([] { InputGram(0).add(std::vector<float>(1)); }, "0 features");
+  expect_throws<ShapeError>([&] { gram.add(std::vector<float>(4)); },
+                            "expected whole rows of 3 features, found 4 values");
+  expect_throws<ShapeError>([] { InputGram(0).add(std::vector<float>(1)); },
+                            "expected whole rows of 0 features, found 1 value");
   expect_throws<ShapeError>([] { InputGram::of_matrix(2, std::vector<double>(3)); },
-                            "3 values for a Gram matrix of 2 features");
-  expect_throws<ShapeError>([] { InputGram(-1); }, "negative");
+                            "a Gram matrix of 2 features needs 4 values, found 3");
+  expect_throws<ShapeError>([] { InputGram(-1); }, "must be at least 0, found -1");
+  expect_throws<ShapeError>([] { InputGram::of_matrix(-1, {}); }, "must be at least 0, found -1");
 }
 
 }  // namespace

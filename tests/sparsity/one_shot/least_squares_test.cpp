@@ -164,7 +164,7 @@ TEST(LeastSquares, SaysWhoseSizesDiffer) {
   const InputGram gram = dependent_gram(5, 4);
   expect_throws<ShapeError>(
       [&] { fit_least_squares("fc1", weight, gram, MaskSet::all(weight.shape())); },
-      "layer 'fc1': a weight [2, 3] has 3 inputs, its calibration 4 features");
+      "layer 'fc1': a weight of shape [2, 3] has 3 inputs, but its calibration has 4 features");
   expect_throws<ConfigError>(
       [&] {
         fit_least_squares("fc1", weight, dependent_gram(5, 3), MaskSet::all(weight.shape()), -1.0);

@@ -244,14 +244,14 @@ TEST(OneShot, RefusesWhatCannotBe) {
   refuses(other, 8, "block, rounds and rho must be above 0");
   other = options;
   other.keep_of_parts = {1, 2};
-  refuses(other, 8, "the counts of the parts are not keep together");
+  refuses(other, 8, "keep_of_parts must add up to keep");
   other.granularity = OneShotGranularity::Row;
-  refuses(other, 3, "the counts of the parts are not those of rows");
+  refuses(other, 3, "keep_of_parts needs one count for each row, from 0 to");
   other.keep_of_parts = {9, 0, 0, 0};
-  refuses(other, 9, "the counts of the parts are not those of rows");
+  refuses(other, 9, "keep_of_parts needs one count for each row, from 0 to");
   other.method = OneShotMethod::SparseGpt;
   other.granularity = OneShotGranularity::Layer;
-  refuses(other, 9, "the counts of the parts are not those of blocks of columns");
+  refuses(other, 9, "keep_of_parts needs one count for each block of columns");
   expect_throws<ConfigError>([&] { prune(weight, gram, 6, options, PatternShape::block(2, 2)); },
                              "layer 'fc1': 6 positions to keep are not a multiple of 4");
   const MaskSelector grouped(ScoreGroups::rows(2), {}, weight.shape());
@@ -267,8 +267,9 @@ TEST(OneShot, RefusesWhatCannotBe) {
                        OneShotOptions::defaults(OneShotMethod::Wanda));
       },
       "layer 'fc1': positions compete in their rows or in score groups, not in both");
-  expect_throws<ShapeError>([&] { prune(weight, dependent_gram(50, 9), 8, options); },
-                            "a weight [4, 8] has 8 inputs, its calibration 9 features");
+  expect_throws<ShapeError>(
+      [&] { prune(weight, dependent_gram(50, 9), 8, options); },
+      "a weight of shape [4, 8] has 8 inputs, but its calibration has 9 features");
 }
 
 TEST(OneShot, MethodsHaveNames) {

@@ -79,7 +79,7 @@ TEST(ParameterFilterTest, DefaultThatChoosesNothingSaysWhyOfEach) {
       },
       "the default filter (weights of linear and convolution layers) chooses no parameter that may "
       "be sparse; the model has: b (of shape [4]), lm_head.weight (its name contains 'lm_head'), "
-      "mine (no weight of a linear or convolution layer), fc1.weight (it must stay dense); a "
+      "mine (not the weight of a linear or convolution layer), fc1.weight (it must stay dense); a "
       "param_filter can name others");
   expect_throws<ConfigError>([] { ParameterFilter().select({}); }, "the model has: none");
 }

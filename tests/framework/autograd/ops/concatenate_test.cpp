@@ -89,9 +89,9 @@ TEST(ConcatenateOp, RefusesWhatDoesNotFit) {
           "concatenate: shapes [2, 3] and [3, 3] differ in a dimension other than 1");
   refuses({{2, 3}, {2}}, 1,
           "concatenate: shapes [2, 3] and [2] differ in a dimension other than 1");
-  refuses({{2, 3}}, 2, "concatenate: dimension 2 of shape [2, 3]");
-  refuses({{2, 3}}, -3, "concatenate: dimension -3 of shape [2, 3]");
-  refuses({{}}, 0, "concatenate: dimension 0 of shape []");
+  refuses({{2, 3}}, 2, "concatenate: there is no dimension 2 in shape [2, 3]");
+  refuses({{2, 3}}, -3, "concatenate: there is no dimension -3 in shape [2, 3]");
+  refuses({{}}, 0, "concatenate: there is no dimension 0 in shape []");
 }
 
 }  // namespace

@@ -188,8 +188,8 @@ TEST(CrossEntropyOp, BadInputIsNamed) {
       [&] {
         cross_entropy(logits, IndexTensor({2}, {0, 3}));
       },
-      ThrowsMessage<DataError>("cross_entropy: label 3 of example 1 is out of range: there "
-                               "are 3 classes, counted from 0"));
+      ThrowsMessage<DataError>("cross_entropy: label 3 at index 1 is out of range for 3 "
+                               "classes, counted from 0"));
   EXPECT_THROW(cross_entropy(logits, IndexTensor({2}, {-1, 0})), DataError);
   EXPECT_THAT(
       [&] {
@@ -207,7 +207,8 @@ TEST(CrossEntropyOp, BadInputIsNamed) {
       [&] {
         cross_entropy(logits, IndexTensor({2}, {0, 1}), {.class_weights = {1.0f, 2.0f}});
       },
-      ThrowsMessage<ConfigError>("cross_entropy: there are 2 class weights for 3 classes"));
+      ThrowsMessage<ConfigError>(
+          "cross_entropy: expected one class weight for each of 3 classes, found 2"));
   EXPECT_THAT(
       [&] {
         cross_entropy(logits, IndexTensor({2}, {0, 1}), {.class_weights = {1.0f, -2.0f, 1.0f}});
@@ -289,7 +290,8 @@ TEST(BinaryCrossEntropyOp, BadInputIsNamed) {
     binary_cross_entropy(Tensor::zeros({2, 2}), Tensor::zeros({2, 2}), weights);
   };
   EXPECT_THAT([&] { weigh({1.0f}); },
-              ThrowsMessage<ConfigError>(testing::HasSubstr("there are 1 weights of positive")));
+              ThrowsMessage<ConfigError>("binary_cross_entropy: expected one weight of positive "
+                                         "targets for each of 2 outputs, found 1"));
   EXPECT_THAT(
       [&] {
         weigh({1.0f, -1.0f});

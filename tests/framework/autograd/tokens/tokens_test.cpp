@@ -103,12 +103,16 @@ TEST(TokenOps, RefuseWhatDoesNotFit) {
         select_tokens(Tensor::zeros({2, 3, 4}), IndexTensor({1, 1}, {0}));
       },
       "select_tokens: needs [batch, T, features] and places [n], found [2, 3, 4] and [1, 1]");
-  for (const std::vector<int64_t>& places : {std::vector<int64_t>{0, 6}, {2, 2}, {-1, 0}}) {
+  for (const auto& [places, words] : std::vector<std::pair<std::vector<int64_t>, const char*>>{
+           {{0, 6},
+            "select_tokens: place 6 is out of range: the batch has 6 tokens, counted from 0"},
+           {{-1, 0}, "select_tokens: place -1 is out of range"},
+           {{2, 2}, "select_tokens: place 2 follows 2; places must ascend"}}) {
     expect_throws<DataError>(
-        [&] {
+        [&places = places] {
           select_tokens(Tensor::zeros({2, 3, 4}), IndexTensor({2}, places));
         },
-        "(6 tokens); places must ascend");
+        words);
   }
   expect_throws<ShapeError>(
       [] {

@@ -83,12 +83,13 @@ TEST(LabelledSparseFile, NamesTheLineOfAMistake) {
     return sparse_error("1 6 4\n" + line + "\n");
   };
   EXPECT_EQ(of_line("4 0:1"),
-            "t.txt:2: label 4 is out of range: the first line has 4 labels, counted from 0");
+            "t.txt:2: label 4 is out of range: the first line declares 4 labels, counted from 0");
   EXPECT_THAT(of_line("-1 0:1"), HasSubstr("t.txt:2: label -1 is out of range"));
   EXPECT_EQ(of_line("1,,2 0:1"), "t.txt:2: expected labels with commas between them, found ''");
   EXPECT_EQ(of_line("a 0:1"), "t.txt:2: expected labels with commas between them, found 'a'");
-  EXPECT_EQ(of_line("1 6:1"),
-            "t.txt:2: feature 6 is out of range: the first line has 6 features, counted from 0");
+  EXPECT_EQ(
+      of_line("1 6:1"),
+      "t.txt:2: feature 6 is out of range: the first line declares 6 features, counted from 0");
   EXPECT_EQ(of_line("1 2"), "t.txt:2: expected a feature as id:value, found '2'");
   EXPECT_EQ(of_line("1 2:"), "t.txt:2: expected a feature as id:value, found '2:'");
   EXPECT_EQ(of_line("1 2:1x"), "t.txt:2: expected a feature as id:value, found '2:1x'");
@@ -100,7 +101,7 @@ TEST(LabelledSparseFile, NamesTheLineOfAMistake) {
   EXPECT_EQ(sparse_error("2 6 4\n1 0:1\n"),
             "t.txt: the first line declares 2 examples, but the file has 1");
   EXPECT_EQ(sparse_error("1 6 4\n1 0:1\n\n1 0:1\n"),
-            "t.txt:4: the first line declares 1 examples, but this is one more");
+            "t.txt:4: the first line declares 1 example, but this is one more");
 }
 
 TEST(LabelledSparse, BatchesArePaddedToTheirLongestExample) {

@@ -75,7 +75,7 @@ TEST(Cifar10, RefusesFilesThatAreDamaged) {
   EXPECT_THAT(error10(folder.path()), HasSubstr("data_batch_3.bin: truncated"));
   std::filesystem::resize_file(folder / "data_batch_3.bin", 3073);  // where a record ends
   EXPECT_THAT(error10(folder.path()),
-              HasSubstr("data_batch_3.bin: holds 1 images, data_batch_1.bin holds 2"));
+              HasSubstr("data_batch_3.bin: holds 1 image, data_batch_1.bin holds 2"));
   folder.write("data_batch_3.bin", "\13" + std::string(3072, 'x'));
   EXPECT_THAT(error10(folder.path()), HasSubstr("data_batch_3.bin: the label 11 of record 0"));
 }

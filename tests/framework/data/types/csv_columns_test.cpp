@@ -122,7 +122,7 @@ TEST_F(CsvColumnForms, ColumnsAreLeftOut) {
   set("drop_columns", list({"ids"}));
   EXPECT_THAT(error(), HasSubstr("t.csv: no column 'ids'; did you mean 'id'?"));
   set("drop_columns", list({"y"}));
-  EXPECT_THAT(error(), HasSubstr("the column 'y' is given as label_column and in drop_columns"));
+  EXPECT_THAT(error(), HasSubstr("the column 'y' is named by both label_column and drop_columns"));
   set("drop_columns", list({"id", "a", "name"}));
   EXPECT_THAT(error(), HasSubstr("t.csv: no column is left as an input"));
 }

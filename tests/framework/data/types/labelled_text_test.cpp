@@ -161,7 +161,7 @@ TEST_F(LabelledTextFiles, HaveNamesOfClassesInTables) {
   EXPECT_EQ(splits.test->class_names(), splits.train->class_names());
   set("test", folder_.write("bad.csv", "label,text\nneg,a\npositive,b\n"));
   EXPECT_THAT(error(), HasSubstr("bad.csv:3: expected one of the classes of the training data "
-                                 "(valid are: 7, a \"b\", neg, pos), found 'positive'"));
+                                 "(valid names: 7, a \"b\", neg, pos), found 'positive'"));
   set("test", folder_.write("gap.csv", "label,text\nneg,a\n,b\n"));
   EXPECT_THAT(error(), HasSubstr("gap.csv:3: expected the name of a class"));
   set("num_classes", 2);

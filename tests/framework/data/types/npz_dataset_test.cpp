@@ -70,7 +70,7 @@ TEST_F(NumpyData, IsReadFromAnArchive) {
                          {"y_train", npy("<i4", {2}, raw<int32_t>({1, 0}))},
                          {"x_test", npy("|u1", {1, 1, 2}, "ef")},
                          {"y_test", npy("<u8", {1}, raw<uint64_t>({1}))}});
-  EXPECT_THAT(error(data), HasSubstr("d.npz: array 'train_inputs': not in the file; valid are: "
+  EXPECT_THAT(error(data), HasSubstr("d.npz: array 'train_inputs': not in the file; valid names: "
                                      "x_train, y_train, x_test, y_test"));
   for (const char* split : {"train", "test"}) {
     data.set(split + std::string("_inputs"), "x_" + std::string(split));

@@ -169,7 +169,7 @@ TEST_F(LongText, RefuseWhatLeavesNoWindow) {
   set("validation", 18);
   EXPECT_THAT(error(), HasSubstr("text.txt: the training split: 2 tokens are too few"));
   set("validation", 20);
-  EXPECT_THAT(config_error(), HasSubstr("20 tokens of 20 are held out"));
+  EXPECT_THAT(config_error(), HasSubstr("holds out 20 of 20 tokens"));
   set("validation", -1);
   EXPECT_THAT(config_error(), HasSubstr("validation: expected a count of tokens"));
   set("validation", 1.5);

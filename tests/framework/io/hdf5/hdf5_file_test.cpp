@@ -188,7 +188,7 @@ TEST(Hdf5File, SaysWhyAFileCannotBeOpened) {
   };
   EXPECT_EQ(open(folder / "none.h5"),
             "cannot open '" + folder / "none.h5" + "': No such file or directory");
-  EXPECT_EQ(open(folder.path()), "cannot open '" + folder.path() + "': Is a directory");
+  EXPECT_EQ(open(folder.path()), "cannot open '" + folder.path() + "': it is a folder");
   std::ofstream(folder / "text.h5") << "not HDF5";
   EXPECT_EQ(open(folder / "text.h5"),
             "cannot open '" + folder / "text.h5" + "': it is not an HDF5 file");

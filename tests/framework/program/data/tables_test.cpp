@@ -197,7 +197,7 @@ TEST_F(Tables, WhoseNumbersAreNoClassesAskForRegression) {
                            "train: {steps: 2, batch_size: 3, threads: 1}\n");
   const Ended ended = train();
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("the training labels go up to 151000, and there are 3 examples: "
+  EXPECT_THAT(ended.err, HasSubstr("the labels of 3 training examples go up to 151000: "
                                    "if they are numbers to predict, set task: regression"));
   EXPECT_EQ(train({"--set", "data.task=regression"}).code, 0);
 }

@@ -296,7 +296,7 @@ TEST_F(HostileInput, OfOptionsThatDoNothing) {
     return std::vector<std::string>{"train", config(), "--run-dir", run_dir(), "--set", setting};
   };
   refuses(with("sparsity={algorithm: static, fan_in: 13, param_filter: default}"), 2,
-          "a fan_in of 13 is more than the 12 inputs that each row of parameter 'fc2.weight'");
+          "a fan_in of 13 exceeds the 12 inputs of each row of parameter 'fc2.weight'");
   refuses(with("sparsity={algorithm: gmp, schedule: {type: linear, init: 0, slope: 0.5}, "
                "update: {freq: 2}}"),
           2, "the sparsity is 2.0 at step 4, expected a fraction from 0 to 1");

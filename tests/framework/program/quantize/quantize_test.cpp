@@ -221,7 +221,7 @@ TEST_F(Quantize, RefusesBadInput) {
   expect_refused({"--set", "quantize.calibration=5000"}, "--set quantize.calibration=5000: ");
   expect_refused({"--set", "quantize.activations.when=none"},
                  "int8 weights with float32 activations do not exist");
-  expect_refused({"--set", "quantize.calibration=7"}, "7 examples are too few");
+  expect_refused({"--set", "quantize.calibration=7"}, "cannot be learned from 7 examples");
   expect_refused({"--set", "quantize.calibration=5000"}, "calibration needs 5000 examples");
   expect_refused({"--set", "data.limit=3"}, "quantize only accepts keys of `quantize`");
   const std::string file = folder_ / "q.yaml";

@@ -128,7 +128,7 @@ TEST_F(ResumeChanges, LeavesNoSummaryOfAnEarlierEnd) {
 TEST_F(ResumeChanges, EndsARunWhereItStandsButNotBefore) {
   begin();
   refuses("train.steps=3",
-          "the run has already done 4 steps, and 3 steps are requested: give train.epochs or "
+          "the run has already done 4 steps, more than the requested 3 steps: give train.epochs or "
           "train.steps a larger value");
   EXPECT_EQ(train({"--resume", "--set", "train.steps=4"}).code, 0);
   EXPECT_EQ(summary(run_dir()).required<int>("steps"), 4);

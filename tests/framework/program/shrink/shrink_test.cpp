@@ -135,7 +135,7 @@ TEST_F(Shrink, KeepsMasksAndRemovesDeadUnits) {
     const Config row = report.at("rows").items().front();
     EXPECT_LT(row.required<int64_t>("kept"), 12);
     // The rows that are left have more nonzeros than a sparsity of 0.95 would leave them.
-    EXPECT_THAT(ended.out, testing::ContainsRegex("remove more: fc1.weight 0.[0-9]* .was 0.950"));
+    EXPECT_THAT(ended.out, testing::ContainsRegex("are removed: fc1.weight 0.[0-9]* .was 0.950"));
     const auto nonzeros = [&] {
       const auto& mask = state(living).get<ByteArray>("model/fc1.weight_mask");
       return std::count(mask.values.begin(), mask.values.end(), 1);
@@ -169,8 +169,8 @@ TEST_F(Shrink, KeepsCountsAtMultiples) {
               HasSubstr("0.4 of the flops is left, although 0.5 was allowed, because counts are "
                         "multiples of 8; round_to: auto comes closer"));
   expect_refused({"--to", "flops=0.5", "--round-to", "32"}, 2,
-                 "flops of 0.5 cannot be met: 0.8 is left if every layer keeps the part "
-                 "keep_at_least (0.1), and counts are multiples of 32 (round_to)");
+                 "flops of 0.5 cannot be reached: 0.8 remains even if every layer keeps only the "
+                 "fraction keep_at_least (0.1), and counts are multiples of 32 (round_to)");
   expect_refused({"--to", "flops=0.5", "--round-to", "some"}, 2, "auto, or a positive integer");
   expect_refused({"--method", "dead", "--round-to", "8"}, 2, "removes all that is dead");
 }
@@ -288,7 +288,8 @@ TEST_F(Shrink, MeetsABudgetOfTimeOrNamesTheLeast) {
     EXPECT_EQ(report.at("rows").items().front().required<int64_t>("kept"), 6);
   } else {
     EXPECT_EQ(ended.code, 2);
-    EXPECT_THAT(ended.err, testing::ContainsRegex("time of 0.9 cannot be met: [0-9.]+ is left"));
+    EXPECT_THAT(ended.err,
+                testing::ContainsRegex("time of 0.9 cannot be reached: [0-9.]+ remains"));
     EXPECT_FALSE(std::filesystem::exists(run_dir("faster")));
   }
   const Ended whole = shrink("whole", {"--to", "time=1"});
@@ -355,13 +356,14 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   expect_refused({"--to", "flops=1.5"}, 2, "a number above 0 and up to 1");
   expect_refused({"--to", "flops=0.5", "--method", "best"}, 2,
                  "expected magnitude, saliency, error, dead");
-  expect_refused({"--to", "flops=0.01"}, 2,
-                 "flops of 0.01 cannot be met: 0.167 is left if every layer keeps the part "
-                 "keep_at_least (0.1)");
+  expect_refused(
+      {"--to", "flops=0.01"}, 2,
+      "flops of 0.01 cannot be reached: 0.167 remains even if every layer keeps only the "
+      "fraction keep_at_least (0.1)");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc2"}, 2,
                  "no unit of layer 'fc2' can be removed: it is an output of the model");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc9"}, 2,
-                 "'fc9' matches no layer that gives units");
+                 "'fc9' matches no layer with removable units");
   expect_refused({"--method", "dead", "--to", "flops=0.5"}, 2, "leave it out");
   for (const char* method : {"saliency", "error"}) {
     expect_refused({"--to", "flops=0.5", "--method", method, "--set", "shrink.calibration=1000"}, 2,

@@ -257,13 +257,14 @@ TEST_F(StructuredRun, RefusesByName) {
   expect_refused("to: {time: 0.5}", "training cannot target a time");
   expect_refused("to: {bytes: 0.5}", "there is no budget 'bytes'");
   expect_refused("to: {flops: 0.5}, sparsity: 0.9", "give one of them");
-  expect_refused("to: {flops: 0.01}",
-                 "flops of 0.01 cannot be met: 0.167 is left if every layer keeps the part "
-                 "keep_at_least (0.1)");
-  expect_refused("sparsity: 0.5, keep_at_least: 0.75", "cannot be met");
+  expect_refused(
+      "to: {flops: 0.01}",
+      "flops of 0.01 cannot be reached: 0.167 remains even if every layer keeps only the "
+      "fraction keep_at_least (0.1)");
+  expect_refused("sparsity: 0.5, keep_at_least: 0.75", "cannot be reached");
   expect_refused("sparsity: 0.5, layers: fc2",
                  "no unit of layer 'fc2' can be removed: it is an output of the model");
-  expect_refused("sparsity: 0.5, layers: fc9", "'fc9' matches no layer that gives units");
+  expect_refused("sparsity: 0.5, layers: fc9", "'fc9' matches no layer with removable units");
   expect_refused("sparsity: 0.5, criterion: best", "expected magnitude, saliency, error, dead");
   expect_refused("sparsity: 0.5, calibration: 40",
                  "only criterion error uses calibration examples; leave it out");
@@ -274,8 +275,8 @@ TEST_F(StructuredRun, RefusesByName) {
   expect_refused("sparsity: 0.5, round_to: none", "auto, or a positive integer");
   expect_refused("criterion: dead, round_to: 8", "leave it out");
   expect_refused("to: {flops: 0.5}, round_to: 12",
-                 "cannot be met: 1 is left if every layer keeps the part keep_at_least (0.1), and "
-                 "counts are multiples of 12 (round_to)");
+                 "cannot be reached: 1 remains even if every layer keeps only the fraction "
+                 "keep_at_least (0.1), and counts are multiples of 12 (round_to)");
   const Ended ended = train_with("sparsity: 0.5", "refused", {"--set", "model.4.trainable=false"});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, HasSubstr("'fc2.weight', which takes it, is frozen"));

@@ -222,9 +222,7 @@ TEST_F(TextMistakes, AVocabularyThatIsDamaged) {
                ", merges: " + (folder_ / "merges.txt"),
            kGpt);
   expect_refused(
-      "vocab.json: 'b': expected no such value, but the token's id, a whole number from "
-      "0, found the number -1",
-      1);
+      "vocab.json: 'b': expected the token's id, a whole number from 0, found the number -1", 1);
 }
 
 // A mark that editors put there is no character of the text.

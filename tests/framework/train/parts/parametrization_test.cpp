@@ -362,7 +362,7 @@ TEST(Parametrization, SaysWhatIsWrongWithItAndWhere) {
   refuses("{base_width: 64}", "parametrization.type");
   refuses(
       "{type: mup}",
-      "e.yaml:4:25: parametrization.type: unknown parametrization 'mup'; valid are: sparse_mup");
+      "e.yaml:4:25: parametrization.type: unknown parametrization 'mup'; valid names: sparse_mup");
   refuses("{type: sparse_mup, base_width: 0}",
           "e.yaml:4:49: parametrization.base_width: expected a number above 0, found '0'");
   refuses("{type: sparse_mup, base_width: -64}", "base_width: expected a number above 0");

@@ -292,7 +292,7 @@ TEST_F(ForeignWeights, ASkipThatMatchesNothingIsRefused) {
   const std::string path = write(tensors());
   expect_throws<ConfigError>(
       [&] { load_weights(path, model_, {.rename = {}, .skip = {"fc2.wait"}}); },
-      "skip: 'fc2.wait' matches no name of the model nor of '" + path +
+      "skip: 'fc2.wait' matches neither a name of the model nor one in '" + path +
           "'; did you mean 'fc2.weight'?");
 }
 

@@ -159,7 +159,8 @@ TEST_F(InitFrom, MistakesInTheConfigurationHaveTheirPosition) {
   refused("{path: a, rename: [{from: b, to: '*'}]}",
           "run.yaml:3:14: model.init_from: rename: '*' has more stars than 'b'");
   refused("{path: " + write() + ", skip: [fc3.*]}",
-          "run.yaml:3:14: model.init_from: skip: 'fc3.*' matches no name of the model nor of '");
+          "run.yaml:3:14: model.init_from: skip: 'fc3.*' matches neither a name of the model nor "
+          "one in '");
 }
 
 TEST_F(InitFrom, FilesThatDoNotFitAreNamedWithThePosition) {
