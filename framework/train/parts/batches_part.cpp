@@ -77,7 +77,7 @@ void require_whole_batch(const ExperimentBuild& b) {
   b.e.config.get("train")
       .get("drop_last")
       .error(fmt::format(
-          "a data set of {} examples has no whole batch of {}; keep the last partial batch "
+          "a dataset of {} examples has no whole batch of {}; keep the last partial batch "
           "(drop_last: false), or make batch_size smaller",
           size, train.batch_size));
 }
