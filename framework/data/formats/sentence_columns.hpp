@@ -21,9 +21,9 @@ struct SentenceColumns {
   std::string label = {};
   bool has_header = true;  ///< whether the first line of a CSV file names the columns
   char delimiter = ',';
-  int64_t num_labels = 0;           ///< labels are integers from 0, below it, or as many names
-  bool label_may_lack = false;      ///< of a CSV file: then all labels are 0
-  bool are_labels_ignored = false;  ///< then words for missing values are labels as others are
+  int64_t num_labels = 0;          ///< labels are integers from 0, below it, or as many names
+  bool label_may_lack = false;     ///< of a CSV file: then all labels are 0
+  bool has_missing_labels = true;  ///< whether a word such as NA is a missing label, not a name
   std::vector<std::string> class_names = {};  ///< what labels are; none: names may be found
   /// What may stand in a file for each of these names, other than the name itself; or none.
   std::vector<std::string> label_texts = {};

@@ -105,7 +105,7 @@ size_t end_of_label(std::string_view line) {
 }  // namespace
 
 LabelText SentenceFile::kind_of_label() const {
-  return columns_.are_labels_ignored ? LabelText::Quoted : LabelText::IntegerOrName;
+  return columns_.has_missing_labels ? LabelText::IntegerOrName : LabelText::Quoted;
 }
 
 void SentenceFile::read_lines(std::string_view text, SentenceLabels& labels) {

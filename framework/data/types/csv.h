@@ -69,6 +69,9 @@ struct CsvOptions {
   /// (2024-03-01T12:30:05+01:00), else of %Y, %y, %m, %b, %B, %d, %H, %M and %S as in strptime(3).
   std::map<std::string, std::string> dates = {};
   CsvMissing missing = CsvMissing::Refused;
+  /// Whether a word such as NA is a missing label or category. If not, it is a name, as it always
+  /// is between quotes.
+  bool has_missing_names = true;
   /// For a table without a header: the number of columns of the training data, or 0. The table may
   /// then have all of these, or only the inputs, in order.
   int64_t trained_columns = 0;

@@ -31,8 +31,9 @@ std::string quoted_list(const std::vector<std::string>& names) {
 std::string name_in(const CsvField& field) { return std::string(trimmed_field(unescaped(field))); }
 
 // Between quotes, a word such as NA is a name.
-bool is_missing_name(const CsvField& field) {
-  return field.is_quoted ? trimmed_field(field.text).empty() : is_missing_field(field.text);
+bool is_missing_name(const CsvField& field, const CsvOptions& options) {
+  const bool may_be_word = options.has_missing_names && !field.is_quoted;
+  return may_be_word ? is_missing_field(field.text) : trimmed_field(field.text).empty();
 }
 
 // What may be done where a name is wanted, and the field may be meant as one.
@@ -111,13 +112,15 @@ double TableBuilder::input(const CsvField& field, size_t column,
 double TableBuilder::category(const CsvField& field, size_t column) {
   Categories& categories = categories_.at(column);
   const std::string name = name_in(field);
-  const bool is_missing = is_missing_name(field);
+  const bool is_missing = is_missing_name(field, options_);
   const auto known = categories.code_of.find(name);
   if (known != categories.code_of.end() && (categories.are_known || !is_missing)) {
     ++categories.count;
     return static_cast<double>(known->second);
   }
-  if (!categories.are_known && is_missing_field(name)) require_one_form(field, column, name);
+  if (!categories.are_known && options_.has_missing_names && is_missing_field(name)) {
+    require_one_form(field, column, name);
+  }
   if (is_missing) return missing_category(field, column);
   if (!is_utf8(name) || name.find('\0') != std::string::npos) {
     fail(field, column, "the name of a category, which is text in UTF-8");
@@ -327,7 +330,7 @@ int64_t TableBuilder::label(const CsvField& field, size_t column) {
 
 int64_t TableBuilder::named_label(const CsvField& field, size_t column) {
   const std::string name = name_in(field);
-  const bool is_missing = is_missing_name(field);
+  const bool is_missing = is_missing_name(field, options_);
   const auto known = label_of_name_.find(name);
   if (known != label_of_name_.end() && (!options_.class_names.empty() || !is_missing)) {
     return known->second;

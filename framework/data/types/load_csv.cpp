@@ -102,6 +102,7 @@ CsvOptions read_options(const Config& data) {
   read_dates(data, options);
   options.missing =
       read_missing(data).how == Missing::None ? CsvMissing::Refused : CsvMissing::Kept;
+  options.has_missing_names = data.get("missing_names", false);
   const TaskKeys keys = read_task(data);
   options.task = keys.task;
   options.num_classes = keys.num_classes;
@@ -324,7 +325,8 @@ DatasetType csv_dataset() {
           .load_held_out = load_csv_held_out,
           .read_inputs = read_csv_examples,
           .split_keys = split_keys_with_test(),
-          .late_keys = std::vector<std::string>()};
+          .late_keys = std::vector<std::string>(),
+          .new_run_keys = {{"missing_names", "true"}}};
 }
 
 }  // namespace lacuna

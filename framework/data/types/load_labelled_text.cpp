@@ -156,7 +156,7 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
       .columns = read_sentence_columns(data, kMaxClasses),
       .is_streamed = read_streamed(data, train_path),
       .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer)};
-  reading.columns.are_labels_ignored = reading.mask.has_value();
+  reading.columns.has_missing_labels = !reading.mask && data.get("missing_names", false);
   const bool has_pairs = reading.columns.texts.size() > 1;
   const std::string mask_token = reading.mask ? reading.mask->token : std::string();
   TokenizerChoice choice = read_tokenizer(data, "words", ClsKey::Read, mask_token);
@@ -212,7 +212,7 @@ DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const 
       .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer),
       .max_length = require_at_least(data, "max_length", data.get<int64_t>("max_length", 128), 1)};
   reading.columns.class_names = known.class_names;
-  reading.columns.are_labels_ignored = reading.mask.has_value();
+  reading.columns.has_missing_labels = !reading.mask && data.get("missing_names", false);
   DataSplits splits;
   name_columns(reading.columns, splits);
   splits.is_held_out = true;
@@ -235,7 +235,7 @@ DatasetType labelled_text_dataset() {
           .load_held_out = load_labelled_text_held_out,
           .split_keys = split_keys_with_test(),
           .late_keys = std::vector<std::string>{"max_length"},
-          .new_run_keys = {{"unk", "true"}}};
+          .new_run_keys = {{"unk", "true"}, {"missing_names", "true"}}};
 }
 
 }  // namespace lacuna

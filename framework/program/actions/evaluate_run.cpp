@@ -11,7 +11,6 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/data/formats/csv_fields.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/shell_word.hpp"
 #include "lacuna/framework/io/yaml.h"
@@ -147,28 +146,6 @@ void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
       "text, keep the training data and give the text as data.test");
 }
 
-// Whether a class or category is a word such as NA. Versions up to 0.1.0 took it for a name where a
-// table has it without quotes, and now that is a missing value in the training files.
-bool knows_missing_words(const Config& data, const KnownData& known) {
-  const std::string type = data.peek("type").text();
-  if (type != "csv" && type != "labelled_text") return false;
-  const auto has_word = [](const std::vector<std::string>& names) {
-    return std::ranges::any_of(names, [](const auto& name) { return is_missing_field(name); });
-  };
-  return has_word(known.class_names) ||
-         std::ranges::any_of(known.categories,
-                             [&](const auto& column) { return has_word(column.second); });
-}
-
-// The splits that do not need the training files, whose names are known; null train: none.
-DataSplits load_other_files(const Config& data, uint64_t seed, const KnownData& known,
-                            const ReportLine& report_line, const std::string& why) {
-  DataSplits splits = load_held_out(data, seed, known);
-  if (splits.train != nullptr)
-    report_line(why + "; the splits in files of their own are evaluated");
-  return splits;
-}
-
 // The data, of which the training files need not be there: what lies in files of its own can be
 // evaluated without them.
 DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, const KnownData& known,
@@ -182,21 +159,13 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, cons
       return splits;
     }
   }
-  const bool has_words = knows_missing_words(data, known);
-  const std::string not_read =
-      "a class or category of the run is a word for missing values, so the training data is not "
-      "read (quotes around the word in the file would make it a name)";
   try {
-    DataSplits splits = load_data(data, seed);
-    if (!has_words || splits.categories == known.categories) return splits;
-    DataSplits others = load_other_files(data, seed, known, report_line, not_read);
-    return others.train == nullptr ? splits : others;
+    return load_data(data, seed);
   } catch (const DataError&) {
-    const bool has_files = has_training_files(data);
-    if (has_files && !has_words) throw;
-    DataSplits splits = load_other_files(data, seed, known, report_line,
-                                         has_files ? not_read : "the training data is missing");
+    if (has_training_files(data)) throw;
+    DataSplits splits = load_held_out(data, seed, known);
     if (splits.train == nullptr) throw;
+    report_line("the training data is missing; the splits in files of their own are evaluated");
     return splits;
   }
 }
