@@ -220,7 +220,7 @@ MaskUpdate SparsityAlgorithm::install(SparseWeight& weight, const MaskSet& given
   const MaskChange change =
       install_mask(weight.parameter(), mask, layouts_, {.present = present, .master = values});
   if (master != nullptr && values == &master->values()) {
-    master->note_part(MasterWeight::Part::Given);
+    master->note_part();
   }
   const MaskUpdate update = weight.note(mask, change);
   for (SparsityAlgorithm* one = this; one != nullptr; one = one->outer_) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "binding.hpp"
@@ -203,9 +204,13 @@ std::shared_ptr<const Dataset> split_of(const py::dict& splits, const char* name
   return found.is_none() ? nullptr : dataset_of(found);
 }
 
-bool has_bytes(const Dataset& split) {
-  const auto* arrays = dynamic_cast<const ArrayDataset*>(&split);
-  return arrays != nullptr && arrays->examples().has_byte_inputs();
+bool has_bytes(const ArrayDataset& split) { return split.examples().has_byte_inputs(); }
+
+// Whether all inputs are from 0 to 1, as bytes are once they are divided by 255.
+bool has_fractions(const ArrayDataset& split) {
+  const auto* inputs = std::get_if<std::vector<float>>(&split.examples().inputs);
+  return inputs != nullptr &&
+         std::ranges::all_of(*inputs, [](float x) { return x >= 0.0f && x <= 1.0f; });
 }
 
 // Refuses a split whose examples have another form or meaning than those of training. One without
@@ -219,11 +224,17 @@ void require_as_training(const Dataset& train, const Dataset& split, const std::
     refuse("examples of shape " + split.example_shape().to_string(),
            "examples of shape " + train.example_shape().to_string());
   }
-  const bool are_arrays = dynamic_cast<const ArrayDataset*>(&train) != nullptr &&
-                          dynamic_cast<const ArrayDataset*>(&split) != nullptr;
-  if (are_arrays && has_bytes(train) != has_bytes(split)) {
-    const auto kind = [](const Dataset& d) { return std::string(has_bytes(d) ? "" : "no "); };
-    refuse(kind(split) + "bytes (uint8)", kind(train) + "bytes; bytes are divided by 255");
+  const auto *of_train = dynamic_cast<const ArrayDataset*>(&train),
+             *of_split = dynamic_cast<const ArrayDataset*>(&split);
+  if (of_train != nullptr && of_split != nullptr && has_bytes(*of_train) != has_bytes(*of_split)) {
+    const bool are_fractions =
+        has_bytes(*of_train) ? has_fractions(*of_split) : has_fractions(*of_train);
+    const auto kind = [](const ArrayDataset& d) { return has_bytes(d) ? "bytes" : "numbers"; };
+    if (!are_fractions) {
+      refuse(kind(*of_split), std::string(kind(*of_train)) +
+                                  "; bytes (uint8) are divided by 255, so numbers beside them must "
+                                  "be from 0 to 1");
+    }
   }
   if (split.num_outputs() != train.num_outputs() && split.num_outputs() + split.num_classes() > 0) {
     refuse(fmt::format("{} targets for each example", split.num_outputs()),

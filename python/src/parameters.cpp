@@ -17,6 +17,7 @@
 #include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/sparsity/weights/mask_installer.h"
+#include "lacuna/sparsity/weights/master_weight.h"
 #include "parameter_arrays.hpp"
 #include "values_view.hpp"
 
@@ -121,7 +122,7 @@ void set_mask_of_parameter(Parameter& parameter, const py::object& given) {
   const MaskSet mask = to_mask(given, parameter.shape(), "the mask of '" + parameter.name() + "'");
   if (set_mask_by_own(parameter, mask)) return;
   const py::gil_scoped_release released;
-  install_mask(parameter, mask, policy_for(parameter));
+  install_mask(parameter, mask, policy_for(parameter), {.master = master_of(parameter)});
 }
 
 py::object to_scipy(const Parameter& parameter) {

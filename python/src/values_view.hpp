@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <utility>
@@ -35,7 +36,12 @@ class ValuesView {
  public:
   explicit ValuesView(const ParameterPtr& of)
       : values(of->values()), parameter(of), hash_(hash_of(values)) {}
-  ~ValuesView() { take_over_writes(); }
+  ~ValuesView() {
+    try {
+      take_over_writes();
+    } catch (const std::exception&) {  // no memory: it stays as it was
+    }
+  }
   ValuesView(const ValuesView&) = delete;
   ValuesView& operator=(const ValuesView&) = delete;
 

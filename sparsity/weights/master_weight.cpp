@@ -38,7 +38,7 @@ const Tensor& MasterWeight::values() const {
 }
 
 void MasterWeight::take_part() {
-  if (part_ == Part::Missing || parameter_.version() == seen_) return;
+  if (parameter_.version() == seen_) return;
   const Tensor whole = parameter_.to_dense();
   float* into = parameter_.slots().at(kSlot).values.mutable_data();
   const auto take = [&](int64_t i) { into[i] = whole.data()[i]; };
@@ -46,8 +46,8 @@ void MasterWeight::take_part() {
   seen_ = parameter_.version();
 }
 
-void MasterWeight::note_part(Part part) {
-  part_ = part;
+void MasterWeight::note_part() {
+  parameter_.prune();  // so that what prunes it later is no change
   seen_ = parameter_.version();
 }
 
@@ -78,10 +78,10 @@ void MasterSwap::commit() {
   const PatternPtr pattern = std::exchange(pattern_, nullptr);
   if (then_ == Then::ChooseMask) {
     parameter_.replace(pattern, Tensor::empty(pattern->stored_shape()));
-    master_weight_.note_part(MasterWeight::Part::Missing);
+    master_weight_.note_part();
   } else {
     take_values(parameter_, pattern, master_);
-    master_weight_.note_part(MasterWeight::Part::Given);
+    master_weight_.note_part();
   }
 }
 

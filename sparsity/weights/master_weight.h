@@ -29,10 +29,9 @@ class MasterWeight {
   /// Takes the parameter's values at its mask's positions, if something else has changed them: they
   /// were loaded, assigned or written. *Cost:* O(numel); O(1) if nothing has changed.
   void take_part();
-  /// States that the parameter's values come from the master, or (`Part::Missing`) that they will,
-  /// with the mask that is chosen next.
-  enum class Part { Given, Missing };
-  void note_part(Part part);
+  /// States that the parameter's values are those of the master, or will be, with the mask that is
+  /// chosen next: there is nothing to take. Prunes the parameter.
+  void note_part();
   /// From a checkpoint. The optimizer's states are dense from now on.
   void restore(Tensor values);
   /// Marks the parameter's values as those of a checkpoint, so that its destructor does not change
@@ -42,7 +41,6 @@ class MasterWeight {
  private:
   Parameter& parameter_;
   Remains remains_;
-  Part part_ = Part::Given;
   uint64_t seen_;  // the parameter's version when its values were those of the master
 };
 

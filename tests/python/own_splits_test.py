@@ -63,9 +63,9 @@ def test_splits_of_another_kind_are_refused(tmp_path):
     for train, test, message in (
         (named, lc.ArrayDataset(X, 1 - Y, class_names=["pos", "neg"]), "classes pos, neg"),
         (named, lc.ArrayDataset(X, Y, class_names=["cat", "dog"]), "classes cat, dog"),
-        ((bytes_, Y), (bytes_.astype(np.int64), Y), "no bytes"),
-        ((bytes_, Y), (bytes_.astype(np.float32), Y), "no bytes"),
-        ((X, Y), (bytes_, Y), "bytes"),
+        ((bytes_, Y), (bytes_.astype(np.int64), Y), "numbers, train has bytes"),
+        ((bytes_, Y), (bytes_.astype(np.float32), Y), "numbers, train has bytes"),
+        ((X, Y), (bytes_, Y), "bytes, train has numbers"),
         ((X, Y), (X[:, :3], Y), r"examples of shape \[3\]"),
         ((X, Y), Rows(X[:, :3], Y), r"examples of shape \[3\]"),
         ((X, Y), (X, T), "1 targets"),
@@ -75,6 +75,8 @@ def test_splits_of_another_kind_are_refused(tmp_path):
             with pytest.raises(lc.DataError, match=f"split {split} has .*{message}"):
                 lc.train(CONFIG, run_dir=tmp_path / "wrong", data={"train": train, split: test})
     assert not (tmp_path / "wrong").exists()
+    fractions = bytes_.astype(np.float32) / 255
+    assert lc.plan(CONFIG, data={"train": (bytes_, Y), "test": (fractions, Y)}).steps == 8
     same = lc.ArrayDataset(X, Y, class_names=["neg", "pos"])
     assert lc.plan(CONFIG, data={"train": named, "test": same}).steps == 8
 
