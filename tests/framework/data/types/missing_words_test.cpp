@@ -48,7 +48,8 @@ class MissingWords : public ::testing::Test {
   }
   // A `data` section on this table.
   Config data(const std::string& text, const Config& keys = Config::map()) {
-    Config section = Config::map({{"type", "csv"}, {"train", folder_.write("t.csv", text)}});
+    Config section = Config::map(
+        {{"type", "csv"}, {"train", folder_.write("t.csv", text)}, {"missing_names", true}});
     for (const auto& [key, value] : keys.entries()) section.set(key, value);
     return section;
   }
@@ -180,7 +181,9 @@ TEST_F(MissingWords, AreNamesWhereTheNamesAreKnown) {
 class MissingTextLabels : public MissingWords {
  protected:
   Config sentences(const std::string& text) {
-    return Config::map({{"type", "labelled_text"}, {"train", folder_.write("t.txt", text)}});
+    return Config::map({{"type", "labelled_text"},
+                        {"train", folder_.write("t.txt", text)},
+                        {"missing_names", true}});
   }
   Config table(const std::string& rows) {
     Config section = sentences("text,y\n" + rows);
@@ -214,6 +217,19 @@ TEST_F(MissingTextLabels, BetweenQuotesAreNames) {
     }
     EXPECT_THAT(error(table("a b,good\nc d,\"" + word + "\"\ne f," + word + "\n")),
                 HasSubstr("t.txt:4: expected the name of a class"));
+  }
+}
+
+TEST_F(MissingTextLabels, OfEarlierVersionsAreNames) {
+  for (const std::string& word : kWords) {
+    Config earlier = table("a b,good\nc d," + word + "\n");
+    earlier.set("missing_names", false);
+    EXPECT_THAT(load_data(earlier, 0).train->class_names(), UnorderedElementsAre(word, "good"));
+    earlier = data("a,c,y\n1,red,good\n2," + word + "," + word + "\n",
+                   Config::map({{"categories", list({"c"})}, {"missing_names", false}}));
+    const DataSplits splits = load_data(earlier, 0);
+    EXPECT_THAT(splits.train->class_names(), UnorderedElementsAre(word, "good"));
+    EXPECT_THAT(splits.categories.at("c"), UnorderedElementsAre(word, "red"));
   }
 }
 

@@ -36,62 +36,47 @@ class MissingNames : public RunFixture {
                              "train: {steps: 4, batch_size: 8, threads: 1}\n");
   }
   std::string with_test() const { return "test: " + (folder_ / "test.csv"); }
-  Ended evaluate() const { return run_lacuna({"eval", run_dir(), "--json"}); }
-  Ended resume() const {
-    return run_lacuna({"train", "--resume", "--run-dir", run_dir(), "--set", "train.steps=6"});
-  }
 };
 
-TEST_F(MissingNames, OfClassesAreStillEvaluated) {
-  write_tables("blue", "\"None\"");
-  write_config(with_test());
-  const Ended trained = train();
-  ASSERT_EQ(trained.code, 0) << trained.err;
-  const Ended before = evaluate();
-  ASSERT_EQ(before.code, 0) << before.err;
-  write_tables("blue", "None");
-  const Ended after = evaluate();
-  EXPECT_EQ(after.code, 0) << after.err;
-  EXPECT_EQ(after.out, before.out);
-  EXPECT_THAT(after.err, HasSubstr("the splits in files of their own are evaluated"));
-  const Ended predicted =
-      run_lacuna({"predict", run_dir(), folder_ / "test.csv", "--out", folder_ / "out.csv"});
-  EXPECT_EQ(predicted.code, 0) << predicted.err;
-  EXPECT_THAT(predicted.out, HasSubstr("of 20 examples, by the column 'label'"));
-  // To go on, the training file must say that the word is a name.
-  const Ended refused = resume();
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("as a name, it stands between quotes: \"None\""));
-  write_tables("blue", "\"None\"");
-  const Ended resumed = resume();
-  EXPECT_EQ(resumed.code, 0) << resumed.err;
-}
-
-TEST_F(MissingNames, OfCategoriesAreStillEvaluated) {
-  for (const std::string missing : {"error", "mean"}) {
-    write_tables("\"NA\"", "dog");
-    write_config(with_test() + ", missing: " + missing);
+// Runs of earlier versions lack the key: everything takes the words as names, with and without a
+// test file, filled-in inputs and held-out examples.
+TEST_F(MissingNames, OfRunsOfEarlierVersionsStayNames) {
+  for (const std::string& keys :
+       {with_test(), with_test() + ", missing: mean", std::string("validation: 0.25"),
+        std::string("test: 0.2, missing: median")}) {
+    SCOPED_TRACE(keys);
+    write_tables("NA", "None");
+    write_config(keys + ", missing_names: false");
     const Ended trained = train();
     ASSERT_EQ(trained.code, 0) << trained.err;
-    const Ended before = evaluate();
-    ASSERT_EQ(before.code, 0) << before.err;
-    write_tables("NA", "dog");
-    const Ended after = evaluate();
-    EXPECT_EQ(after.code, 0) << missing << after.err;
-    EXPECT_EQ(after.out, before.out) << missing;
+    const std::string resolved = run_dir() + "/config.yaml";
+    std::string text = read_text(resolved);
+    const std::string line = "  missing_names: false\n";
+    ASSERT_NE(text.find(line), std::string::npos) << text;
+    write_text(resolved, text.erase(text.find(line), line.size()));
+    const Ended evaluated = run_lacuna({"eval", run_dir(), "--json"});
+    EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+    const Ended predicted =
+        run_lacuna({"predict", run_dir(), folder_ / "test.csv", "--out", folder_ / "out.csv"});
+    EXPECT_EQ(predicted.code, 0) << predicted.err;
+    EXPECT_THAT(predicted.out, HasSubstr("of 20 examples, by the column 'label'"));
+    const Ended resumed =
+        run_lacuna({"train", "--resume", "--run-dir", run_dir(), "--set", "train.steps=6"});
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
     std::filesystem::remove_all(run_dir());
   }
 }
 
-TEST_F(MissingNames, OfHeldOutExamplesNeedQuotes) {
-  write_tables("blue", "\"None\"");
-  write_config("validation: 0.25");
-  const Ended trained = train();
-  ASSERT_EQ(trained.code, 0) << trained.err;
+TEST_F(MissingNames, OfNewRunsNeedQuotes) {
   write_tables("blue", "None");
-  const Ended refused = evaluate();
+  write_config(with_test());
+  const Ended refused = train();
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("as a name, it stands between quotes: \"None\""));
+  write_tables("\"NA\"", "\"None\"");
+  const Ended trained = train();
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(read_text(run_dir() + "/config.yaml"), HasSubstr("missing_names: true"));
 }
 
 }  // namespace
