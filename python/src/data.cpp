@@ -243,9 +243,11 @@ void bind_data(py::module_& module) {
       .def("load_state_dict", &Loader::load_state, py::arg("state"), ReleaseGil(),
            "Returns to a position that `state_dict` saved. Raises CheckpointError.");
   bind_own_data(module);
-  module.def("load_data", &load, py::arg("config"), py::arg("seed") = 0,
-             "Loads the data of a configuration's section `data`. Returns a dict with the splits "
-             "train, validation and test; a missing split is None.");
+  module.def(
+      "load_data", &load, py::arg("config"), py::arg("seed") = 0,
+      "Loads the data of a configuration's section `data`, as a new run does: missing keys have "
+      "the documented defaults, also in the section of a run of an earlier version. Returns a "
+      "dict with the splits train, validation and test; a missing split is None.");
 }
 
 }  // namespace lacuna::python

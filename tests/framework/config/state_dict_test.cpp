@@ -3,12 +3,27 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <type_traits>
 
 #include "lacuna/framework/core/error.h"
 #include "throws.h"
 
 namespace lacuna::state_dict_test {
 namespace {
+
+TEST(StateDict, OfATemporaryStateThereAreCopies) {
+  const auto made = [] {
+    StateDict state;
+    state.set("mask", ByteArray{{2}, {0, 1}});
+    return state;
+  };
+  const auto& mask = made().get<ByteArray>("mask");
+  EXPECT_EQ(mask, (ByteArray{{2}, {0, 1}}));
+  int count = 0;
+  for (const auto& [name, value] : made().values()) count += name == "mask" ? 1 : 0;
+  EXPECT_EQ(count, 1);
+  static_assert(!std::is_reference_v<decltype(made().get<ByteArray>("mask"))>);
+}
 
 TEST(StateDict, KeepsEveryTypeOfValue) {
   StateDict state;
