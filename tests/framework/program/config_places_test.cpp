@@ -78,10 +78,13 @@ TEST_F(ConfigPlaces, OfLearningRatesThatFallBelowZero) {
   refuses("optimizer.groups=[{params: '*.bias', lr: {type: power, init: -1.0, beta: 0.5}}]",
           "optimizer.groups.0.lr");
   // Only at the end of a run of more steps than are looked at.
-  for (const char* steps : {"9999", "10001", "15000", "19999", "20003"}) {
-    const std::string slope = fmt::format("{:.17g}", -0.1 / (std::atoi(steps) - 1.5));
-    refuses("optimizer.lr={type: linear, init: 0.1, slope: " + slope + "}", "optimizer.lr",
-            std::string("train.steps=") + steps);
+  for (const int steps : {9999, 10001, 15000, 19999, 20003}) {
+    const std::string slope = Config(-0.1 / (steps - 1.5)).text();
+    const Ended ended =
+        train({"--set", "optimizer.lr={type: linear, init: 0.1, slope: " + slope + "}", "--set",
+               "train.steps=" + std::to_string(steps)});
+    EXPECT_EQ(ended.code, 2) << steps;
+    EXPECT_THAT(ended.err, HasSubstr("optimizer.lr")) << steps;
   }
 }
 
