@@ -293,7 +293,7 @@ TEST(ModelLayers, FindsUnknownKeysOfCopiesAtTheirPositionAndMarksWhatWasCopied) 
     }
   }
   ASSERT_EQ(errors.size(), 3u);  // the builder throws the first
-  EXPECT_EQ(errors[0].substr(0, 65),
+  EXPECT_EQ(errors[0].substr(0, 67),
             "m.yaml:3:32: define.a.layers.0.odd: unknown key 'odd'; valid names:");
 }
 
