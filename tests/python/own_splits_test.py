@@ -93,4 +93,4 @@ def test_load_data_reads_as_a_new_run_does(tmp_path):
         "train": {"steps": 1, "batch_size": 4, "threads": 1},
     }
     run = lc.train(config, run_dir=tmp_path / "run")
-    assert data["train"].num_classes == lc.load(run).parameter("transformer.wte.weight").shape[0]
+    assert data["train"].num_classes == lc.load(run).model["transformer.wte.weight"].shape[0]
