@@ -293,7 +293,8 @@ TEST(UpdateMask, ScoresOfAnotherShapeAreRefused) {
     return weight.selector().grow_maximum(rows_of(scores), mask.count() + 8, mask);
   });
   t.apply(algorithm);
-  expect_throws<ShapeError>([&] { t.step(); }, "an array of scores of shape [3] has no row ");
+  expect_throws<ShapeError>([&] { t.step(); },
+                            "an array of scores of shape [3] has rows of 1 value, found ");
 }
 
 TEST(UpdateRecords, CountRowsAndColumnsWithoutANonzero) {
