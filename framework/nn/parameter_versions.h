@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -34,7 +36,12 @@ class ParameterVersions {
 
  private:
   [[noreturn]] static void fail(const Parameter& parameter, const Module& layer,
-                                std::string_view does);
+                                std::string_view does) {
+    throw StateError(
+        "layer '" + layer.path() + "' (" + std::string(layer.type()) + ") " + std::string(does) +
+        ", and its parameter '" + parameter.name() +
+        "' has changed since; change the float32 model instead, and quantize it again");
+  }
 
   std::vector<std::pair<ParameterPtr, uint64_t>> seen_;
 };

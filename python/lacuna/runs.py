@@ -75,8 +75,7 @@ class Run:
         resumed), or "unfinished" (no summary.json: stopped, killed, running, or not begun)."""
         if self._state is not None:
             return self._state
-        summary = self.summary
-        if summary is None:
+        if (summary := self.summary) is None:
             return "unfinished"
         return "stopped early" if summary.get("stopped_early") else "finished"
 
