@@ -33,8 +33,8 @@ struct CsvColumns {
   CsvCategories categories = {};    ///< of the inputs that are text
 };
 
-/// How a missing input is handled: a field that is empty or, in any case, one of NA, N/A, #N/A,
-/// NaN, NaT, null, none, <NA> and ?.
+/// How a missing input is handled: a field that is empty or, in any case, one of `NA`, `N/A`,
+/// `#N/A`, `NaN`, `NaT`, `null`, `none`, `<NA>` and `?`.
 enum class CsvMissing {
   Refused,  ///< it is an error
   Kept,     ///< it is NaN, to be filled in
