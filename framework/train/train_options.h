@@ -104,8 +104,8 @@ void require_known_sections(const Config& config);
 void require_known_keys(const Config& config, uint64_t seed);
 
 /// *Errors:* ConfigError at the schedule of a learning rate, the optimizer's or a group's, that is
-/// negative or not finite in one of the run's steps. Of a run of 10,000 steps or more, the first, the
-/// last, and less than 10,000 between them, at even distances, are checked.
+/// negative or not finite in one of the run's steps. Of a run of 10,000 steps or more, the first,
+/// the last, and less than 10,000 between them, at even distances, are checked.
 void require_learning_rates(const Config& optimizer, int64_t steps);
 
 /// Checks the `warmup` of an `optimizer` section for a run of this many steps: warns if the rate

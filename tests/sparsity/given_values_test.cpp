@@ -35,7 +35,8 @@ TEST(GivenValues, StayInAStepWithoutALearningRate) {
       "static, sparsity: 0.5",
       "set, sparsity: 0.5, update: {freq: 1000}",
       "rigl, sparsity: 0.5, layout: masked, update: {freq: 1000}",
-      "gmp, sparsity: {type: polynomial, init: 0.5, final: 0.9, start: 0, end: 2000}, update: {freq: 1000}",
+      "gmp, sparsity: {type: polynomial, init: 0.5, final: 0.9, start: 0, end: 2000}, update: "
+      "{freq: 1000}",
       "snfs, sparsity: 0.5, update: {freq: 1000}",
       "srigl, sparsity: 0.5, update: {freq: 1000}",
       "ste, sparsity: 0.5, update: {freq: 1000}",

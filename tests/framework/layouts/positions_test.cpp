@@ -28,8 +28,11 @@ TEST(PositionsTest, WithAddsPositionsInAnyOrder) {
 }
 
 TEST(PositionsTest, FlatIndicesMustAscend) {
-  expect_throws<ShapeError>([] { of(Shape{2, 4}, {5, 0}); },
-                            "position 0 follows 5; positions must ascend");
+  expect_throws<ShapeError>(
+      [] {
+        of(Shape{2, 4}, {5, 0});
+      },
+      "position 0 follows 5; positions must ascend");
   expect_throws<ShapeError>([] { of(Shape{2, 4}, {1, 1}); }, "position 1 follows 1");
   expect_throws<ShapeError>([] { of(Shape{2, 4}, {1, 8}); }, "position 8 is outside shape [2, 4]");
 }
