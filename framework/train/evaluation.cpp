@@ -221,7 +221,7 @@ Batch examples_from(const Dataset& data, int64_t first, int64_t end) {
 // Tells what an evaluation needs where there is no memory for it.
 [[noreturn]] void fail_for_memory(const ExamplePieces& pieces, const std::string& what) {
   const bool is_one = pieces.examples == 1;
-  throw MemoryError(
+  throw Error(
       fmt::format("{}; evaluating {} at a time takes about {:.1f} MB; {}", what,
                   is_one ? std::string("one example") : fmt::format("{} examples", pieces.examples),
                   pieces.bytes / 1e6,

@@ -72,8 +72,8 @@ using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch
 /// the batch size only in the last digits. If the last layer runs in pieces on its own, hooks of
 /// the whole model are not called. `job`: the processes that share the batches; all must call, and
 /// all get the same result, because counts are added batch after batch, as in one process.
-/// *Errors:* StateError unless batch_size ≥ 1; DataError when the dataset is empty; MemoryError
-/// with the memory of a piece, and the key that reduces it, if there is not enough.
+/// *Errors:* StateError unless batch_size ≥ 1; DataError when the dataset is empty; Error with the
+/// memory of a piece, and the key that reduces it, if there is not enough.
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher = nullptr,
                     Communicator* job = nullptr);

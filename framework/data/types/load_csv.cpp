@@ -102,7 +102,7 @@ CsvOptions read_options(const Config& data) {
   read_dates(data, options);
   options.missing =
       read_missing(data).how == Missing::None ? CsvMissing::Refused : CsvMissing::Kept;
-  options.has_missing_names = data.get("missing_names", false);
+  options.has_missing_names = data.optional<bool>("missing_names").value_or(false);
   const TaskKeys keys = read_task(data);
   options.task = keys.task;
   options.num_classes = keys.num_classes;

@@ -156,7 +156,8 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
       .columns = read_sentence_columns(data, kMaxClasses),
       .is_streamed = read_streamed(data, train_path),
       .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer)};
-  reading.columns.has_missing_labels = data.get("missing_names", false) && !reading.mask;
+  reading.columns.has_missing_labels =
+      data.optional<bool>("missing_names").value_or(false) && !reading.mask;
   const bool has_pairs = reading.columns.texts.size() > 1;
   const std::string mask_token = reading.mask ? reading.mask->token : std::string();
   TokenizerChoice choice = read_tokenizer(data, "words", ClsKey::Read, mask_token);
@@ -212,7 +213,8 @@ DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const 
       .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer),
       .max_length = require_at_least(data, "max_length", data.get<int64_t>("max_length", 128), 1)};
   reading.columns.class_names = known.class_names;
-  reading.columns.has_missing_labels = data.get("missing_names", false) && !reading.mask;
+  reading.columns.has_missing_labels =
+      data.optional<bool>("missing_names").value_or(false) && !reading.mask;
   DataSplits splits;
   name_columns(reading.columns, splits);
   splits.is_held_out = true;
