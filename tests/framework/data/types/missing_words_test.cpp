@@ -223,7 +223,7 @@ TEST_F(MissingTextLabels, BetweenQuotesAreNames) {
 TEST_F(MissingTextLabels, OfEarlierVersionsAreNames) {
   for (const std::string& word : kWords) {
     Config earlier = table("a b,good\nc d," + word + "\n");
-    earlier.set("missing_names", false);
+    earlier.erase("missing_names");
     EXPECT_THAT(load_data(earlier, 0).train->class_names(), UnorderedElementsAre(word, "good"));
     earlier = data("a,c,y\n1,red,good\n2," + word + "," + word + "\n",
                    Config::map({{"categories", list({"c"})}, {"missing_names", false}}));
