@@ -22,8 +22,10 @@ if(LACUNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(LACUNA_CCACHE_PROGRAM ccache)
   if(LACUNA_CCACHE_PROGRAM)
     message(STATUS "Compiler cache: ${LACUNA_CCACHE_PROGRAM}")
-    # What ccache has to be told before it caches what is compiled with a precompiled header.
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    # What ccache has to be told before it caches what is compiled with a precompiled header. Comments
+    # count: without them, a comment that moves a line of such a header gives an outdated object, whose
+    # users then stop with "redefinition of".
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_COMMENTS=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       ${LACUNA_CCACHE_PROGRAM})
   endif()
