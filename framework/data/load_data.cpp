@@ -268,6 +268,12 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   return splits;
 }
 
+void write_new_run_keys(Config data) {
+  for (const auto& [key, value] : dataset_type(data).new_run_keys) {
+    if (data.peek(key).is_null()) data.set(key, Config::plain(value));
+  }
+}
+
 void require_known_data_keys(const Config& data) {
   // What is asked for after files were read; all else was, or they were not tried.
   static const std::vector<std::string> of_all = {"validation", "limit",       "normalize",

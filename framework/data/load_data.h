@@ -114,6 +114,10 @@ DatasetRegistry& dataset_registry();
 /// The type that a `data` section names; an empty one if it names none. Marks nothing as read.
 const DatasetType& dataset_type(const Config& data);
 
+/// Writes the keys that the `data` section of a new run states (DatasetType::new_run_keys) into
+/// `data`, where they are absent. Does nothing if it names no type.
+void write_new_run_keys(Config data);
+
 /// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, npz, npy, glyphs, colour_glyphs,
 /// synthetic, text, tokens and labelled_text. *Errors:* StateError if they are already registered.
 void register_datasets(DatasetRegistry& registry);

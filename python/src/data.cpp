@@ -129,9 +129,7 @@ py::dict load(const Config& config, uint64_t seed) {
     const py::gil_scoped_release released;
     // As a new run: without these keys, a configuration is one of an earlier version.
     Config data = config.clone();
-    for (const auto& [key, value] : dataset_type(data).new_run_keys) {
-      if (data.peek(key).is_null()) data.set(key, Config::plain(value));
-    }
+    write_new_run_keys(data);
     splits = load_data(data, seed);
   }
   const auto of = [](const DatasetPtr& data) {

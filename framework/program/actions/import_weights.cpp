@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/interop/suggested_config.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/actions/read_given.hpp"
@@ -33,7 +34,7 @@ ImportedRun import_weights(const ImportRequest& request) {
                                    suggested_name(request.file))
                       : read_given(request.config, request.report_line);
   apply_overrides(config, request.config.overrides);
-  write_new_run_keys(config);
+  write_new_run_keys(config.peek("data"));
   make_paths_absolute(config);
   apply_process_options(config);
   return import_run(request.file, config, request.run_dir, {.find_pattern = request.find_pattern});

@@ -14,6 +14,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/core/plural.hpp"
+#include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/framework/layouts/layout_registry.h"
@@ -24,7 +25,6 @@
 #include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/output/time_table.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
-#include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/train/loop/run_length.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/sparsity_defaults.hpp"
@@ -327,7 +327,7 @@ std::string text_of(const Experiment& e, const Foreseen& foreseen, const Planned
 RunPlan plan_run(const GivenConfig& given, const PlanOptions& options) {
   Config config = read_given(given, options.report_line);
   apply_overrides(config, given.overrides);
-  write_new_run_keys(config);
+  write_new_run_keys(config.peek("data"));
   apply_process_options(config);
   const Config written = config.clone();
   MeasuredLength length;

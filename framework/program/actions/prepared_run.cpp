@@ -12,6 +12,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/job/job.hpp"
@@ -79,7 +80,7 @@ PreparedRun prepare_new(const RunToPrepare& wanted) {
   Config config = read_given(wanted.config, into(found));
   apply_overrides(config, wanted.config.overrides);
   if (wanted.init_from) set_init_from(config, *wanted.init_from, "--init-from");
-  write_new_run_keys(config);
+  write_new_run_keys(config.peek("data"));
   make_paths_absolute(config);
   const std::string run_dir = choose_run_dir(wanted, config);
   const std::shared_ptr<Communicator>& job = wanted.job;

@@ -7,7 +7,6 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/input_checks.hpp"
-#include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/program/settings/keys.hpp"
 
 namespace lacuna {
@@ -64,13 +63,6 @@ void make_paths_absolute(Config& config) {
     if (!is_there(given)) return std::nullopt;
     return made_absolute(given);
   });
-}
-
-void write_new_run_keys(Config& config) {
-  const Config data = config.peek("data");
-  for (const auto& [key, value] : dataset_type(data).new_run_keys) {
-    if (data.peek(key).is_null()) config.set_path("data." + key, Config::plain(value));
-  }
 }
 
 }  // namespace lacuna

@@ -17,8 +17,4 @@ std::vector<std::string> find_beside(Config& config, const std::string& config_p
 /// Makes the paths absolute that lead to something, so that the configuration works from anywhere.
 void make_paths_absolute(Config& config);
 
-/// Writes the keys of the data that new runs state (DatasetType::new_run_keys) where they are
-/// absent: for a run that begins.
-void write_new_run_keys(Config& config);
-
 }  // namespace lacuna

@@ -8,6 +8,7 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/yaml.h"
 
 namespace lacuna::load_data_test {
 namespace {
@@ -297,6 +298,19 @@ TEST(RegisterDatasets, RefusesToBeCalledTwice) {
   register_datasets(registry);
   EXPECT_THAT(message_of<StateError>([&] { register_datasets(registry); }),
               HasSubstr("there is already a dataset named 'mnist'"));
+}
+
+TEST_F(LoadData, NewRunsStateTheOrientationOfImagesInFolders) {
+  const auto written = [](const std::string& yaml) {
+    const Config data = parse_yaml(yaml, "c.yaml");
+    write_new_run_keys(data);
+    return data;
+  };
+  EXPECT_EQ(written("{type: image_folder, dir: x}").get("orientation").text(), "exif");
+  const std::string stored = "{type: image_folder, orientation: stored}";
+  EXPECT_EQ(written(stored), parse_yaml(stored, "c.yaml"));
+  EXPECT_EQ(written("{type: mnist}"), parse_yaml("{type: mnist}", "c.yaml"));
+  EXPECT_FALSE(written("3").is_map());
 }
 
 TEST_F(LoadData, RefusesAnotherNumberOfClassesThanTheDatas) {
