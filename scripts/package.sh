@@ -9,7 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/build.sh
 
 scripts/install_dependencies.sh --packages
-configure -DLACUNA_UNITY=ON -DBUILD_SHARED_LIBS=ON -DLACUNA_PYTHON=ON -DCMAKE_INSTALL_PREFIX=/usr
+configure -DLACUNA_UNITY=ON -DBUILD_SHARED_LIBS=ON -DLACUNA_HDF5_ARCHIVE=OFF -DLACUNA_PYTHON=ON \
+  -DCMAKE_INSTALL_PREFIX=/usr
 build_targets
 "$build/lacuna" info
 (cd "$build" && cpack -G DEB)
