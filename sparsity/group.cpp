@@ -9,6 +9,15 @@
 
 namespace lacuna {
 
+namespace {
+
+void require_unapplied(const Group& group) {
+  if (group.parameters().empty()) return;
+  throw StateError("this group has been applied to a model already");
+}
+
+}  // namespace
+
 void Group::add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algorithm) {
   if (algorithm == nullptr) {
     throw StateError("the group was given no algorithm: the pointer is null");
@@ -16,13 +25,14 @@ void Group::add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algor
   if (algorithm->type() == type()) {
     throw StateError("a group cannot hold a group; merge them with extend()");
   }
-  if (!parameters().empty()) throw StateError("this group has been applied to a model already");
+  require_unapplied(*this);
   add_part(*algorithm);
   filters_.push_back(std::move(filter));
   algorithms_.push_back(std::move(algorithm));
 }
 
 void Group::extend(Group&& other) {
+  require_unapplied(*this);  // before anything is moved
   for (size_t i = 0; i < other.algorithms_.size(); ++i) {
     add(std::move(other.filters_[i]), std::move(other.algorithms_[i]));
   }

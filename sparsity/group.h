@@ -17,7 +17,8 @@ class Group final : public SparsityAlgorithm {
   /// *Errors:* StateError if the algorithm is null or a Group (use `extend`), or if the group has
   /// already been applied. A group without algorithms cannot be applied.
   void add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algorithm);
-  /// Appends the entries of another group.
+  /// Appends the entries of another group. *Errors:* StateError if this group has already been
+  /// applied; `other` then stays as it is.
   void extend(Group&& other);
   const std::vector<std::unique_ptr<SparsityAlgorithm>>& algorithms() const { return algorithms_; }
 

@@ -57,12 +57,14 @@ void cut(Curve& curve, double last_step) {
   curve.values.resize(static_cast<size_t>(keep));
 }
 
+std::string spent_in_words(double spent, Budget by) {
+  if (by == Budget::Step) return fmt::format("after {} steps", grouped(std::llround(spent)));
+  return fmt::format("after {:.4g} s of training", spent);
+}
+
 }  // namespace
 
-std::string EqualBudget::in_words(Budget by) const {
-  if (by == Budget::Step) return fmt::format("after {} steps", grouped(std::llround(most)));
-  return fmt::format("after {:.4g} s of training", most);
-}
+std::string EqualBudget::in_words(Budget by) const { return spent_in_words(most, by); }
 
 EqualBudget cut_to_equal_budget(std::vector<RunData> runs, Budget by) {
   std::vector<Times> times;
@@ -83,8 +85,13 @@ EqualBudget cut_to_equal_budget(std::vector<RunData> runs, Budget by) {
     // The first result counts even where it came later than the budget: there is none before it.
     const std::vector<double> steps = judged_steps(run);
     double last = steps.front();
+    const double most = equal.most * (1.0 + 1e-9);
+    if (spent(i, last) > most) {
+      run.remarks.push_back("is compared by its first evaluation, " +
+                            spent_in_words(spent(i, last), by));
+    }
     for (const double step : steps) {
-      if (spent(i, step) <= equal.most * (1.0 + 1e-9)) last = step;
+      if (spent(i, step) <= most) last = step;
     }
     for (auto& [split, curves] : run.splits) {
       for (auto& [key, curve] : curves) cut(curve, last);

@@ -24,8 +24,9 @@ struct EqualBudget {
   std::string in_words(Budget by) const;
 };
 
-/// Leaves out what came later of each run. *Errors:* DataError that names a run without any result,
-/// or, by seconds, without times.
+/// Leaves out what came later of each run. A first evaluation stays; if it came later, a remark of
+/// the run says so. *Errors:* DataError that names a run without any result, or, by seconds,
+/// without times.
 EqualBudget cut_to_equal_budget(std::vector<RunData> runs, Budget by);
 
 }  // namespace lacuna

@@ -208,7 +208,7 @@ RoundedChoice choose_rounded(const ModelUnits& units, const Rounding& rounding,
         most = part;
       }
     }
-    if (!rounding.is_auto || most >= least_use * search.target) break;
+    if (!rounding.is_auto || (best.kept && most >= least_use * search.target)) break;
   }
   return best;
 }

@@ -62,8 +62,8 @@ struct RoundedChoice {
   Rounding rounding;
 };
 
-/// keep_within for rounded blocks. With `auto`, multiples are halved until what is left is at least
-/// `least_use` of the target, and the choice that comes closest is taken.
+/// keep_within for rounded blocks. With `auto`, multiples are halved until the target is met and
+/// what is left is at least `least_use` of it, and the choice that comes closest is taken.
 RoundedChoice choose_rounded(const ModelUnits& units, const Rounding& rounding,
                              const BlocksFor& blocks, const BudgetSearch& search, double least_use);
 

@@ -1,6 +1,6 @@
 #include "lacuna/framework/report/equal_budget.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/report/run_table.hpp"
@@ -27,6 +27,7 @@ TEST(EqualBudget, TakesRunsAtTheStepThatAllHaveReached) {
       cut_to_equal_budget({run_of("a", 5, 0.1), run_of("b", 3, 0.1)}, Budget::Step);
   EXPECT_EQ(equal.most, 30.0);
   EXPECT_EQ(equal.in_words(Budget::Step), "after 30 steps");
+  EXPECT_TRUE(equal.runs[0].remarks.empty());
   const RunResult cut = result_of(equal.runs[0]), whole = result_of(equal.runs[1]);
   EXPECT_DOUBLE_EQ(cut.accuracy, 0.3);
   EXPECT_DOUBLE_EQ(cut.best_accuracy, 0.3);
@@ -51,6 +52,8 @@ TEST(EqualBudget, KeepsTheFirstResultOfARunThatHasNoneBefore) {
       cut_to_equal_budget({run_of("slow", 2, 1.0), run_of("fast", 1, 0.1)}, Budget::Seconds);
   EXPECT_DOUBLE_EQ(equal.most, 1.0);
   EXPECT_EQ(result_of(equal.runs[0]).step, 10.0);
+  EXPECT_THAT(equal.runs[0].remarks,
+              testing::ElementsAre("is compared by its first evaluation, after 10 s of training"));
 }
 
 TEST(EqualBudget, RefusesRunsWithoutResultsOrTimes) {

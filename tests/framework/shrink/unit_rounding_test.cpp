@@ -32,13 +32,13 @@ struct Rounded {
                           {.shares = ShrinkShares::Global, .keep_at_least = keep_at_least},
                           multiples);
   }
-  RoundedChoice within(double target, const Rounding& rounding) const {
+  RoundedChoice within(double target, const Rounding& rounding, double least_use = 0.9) const {
     const double all = flops(without_first(units, {}, 0));
     const BudgetSearch search{.target = target,
                               .part = [&](const KeptUnits& kept) { return flops(kept) / all; }};
     return choose_rounded(
         units, rounding, [&](const std::vector<int64_t>& multiples) { return blocks(multiples); },
-        search, 0.9);
+        search, least_use);
   }
   double flops(const KeptUnits& kept) const { return cost_of(*model, rows, units, kept).flops; }
   // Indices that stay, of each weight's first dimension.
@@ -219,6 +219,19 @@ TEST(UnitRounding, CountsStayMultiplesWhereBlocksArePutBack) {
       }
     }
   }
+}
+
+// As with a budget of time, for which a choice need not come close.
+TEST(UnitRounding, MultiplesAreHalvedUntilTheBudgetIsMet) {
+  const Rounded mlp(
+      "[{type: linear, name: a, out_features: 24}, relu, {type: linear, name: b, out_features: 3}]",
+      {30});
+  const double target = 0.2;  // 16 of 24 neurons may go in multiples of 8
+  EXPECT_FALSE(mlp.within(target, {.multiple = 8}).kept);
+  const RoundedChoice choice = mlp.within(target, {.multiple = 8, .is_auto = true}, 0.0);
+  ASSERT_TRUE(choice.kept);
+  EXPECT_EQ(choice.rounding.multiple, 4);
+  EXPECT_EQ(mlp.rows_left(*choice.kept).at("a.weight"), 4u);
 }
 
 TEST(UnitRounding, IsAutoOrAPositiveInteger) {
