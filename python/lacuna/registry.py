@@ -187,9 +187,10 @@ def name_of_algorithm(cls: Type[_lacuna.SparsityAlgorithm]) -> str:
 
 
 def class_of_algorithm(name: str) -> Type[_lacuna.SparsityAlgorithm]:
-    """Returns the class of the algorithm with this name; case does not matter. Raises ConfigError for
-    an unknown name, and for an algorithm that has no class in Python (dense, dynamic, srigl,
-    structured and most one-shot methods): `configure` makes these."""
+    """Returns the class of the algorithm with this name. Case does not matter, except in a name that
+    was given to `register`. Raises ConfigError for an unknown name, and for an algorithm that has
+    no class in Python (dense, dynamic, srigl, structured and the one-shot methods): `configure`
+    makes these."""
     for cls in _subclasses(_lacuna.SparsityAlgorithm):
         builtin = cls.__module__ == "lacuna._lacuna"
         if builtin and name.lower().replace("_", "") == cls.__name__.lower():

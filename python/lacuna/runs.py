@@ -92,8 +92,9 @@ class Run:
     @property
     def metrics(self) -> dict[str, dict[str, numpy.ndarray[Any, Any]]]:
         """The events of metrics.jsonl. For each split ("train", "validation", "test"), a dict of
-        columns ("step", "epoch", "loss", "accuracy", "lr", …), which are float64 arrays of equal
-        length; a missing value is NaN. "update" has one row per change of a mask."""
+        columns ("step", "epoch", "loss", "accuracy", "lr", …), which are arrays of equal length:
+        numbers as float64, where a missing value is NaN, or texts ("sample"), where it is "".
+        "update" has one row per change of a mask; its "parameter" and "layout" are texts."""
         return _lacuna._read_metrics(self._dir)
 
     def load(self, *, last: bool = False) -> LoadedRun:

@@ -300,9 +300,8 @@ void bind_parameters(py::module_& module) {
           "'dense' and 'masked' it has the parameter's shape. In other layouts it holds the "
           "nonzeros in the layout's order. After a change of the pattern, `values` is another "
           "array, and writing into the old one has no effect. While such an array exists, each "
-          "call of a model reads all values once to notice what was written, and so does the end "
-          "of "
-          "the array; `to_numpy` avoids this. "
+          "call of a model reads all values once to notice what was written. They are also read "
+          "once when the array is deleted. `to_numpy` avoids this. "
           "Assigning raises ShapeError, and StateError for an array of an earlier pattern.")
       .def_property(
           "grad", &gradient_of, &set_gradient,

@@ -77,7 +77,7 @@ def make_mask_grow_maximum(
 
 
 class InitMethod(str):
-    """A built-in `init_method`. It is a string, its name; calling it makes a mask."""
+    """A built-in `init_method`: a string that holds its name, and a function that makes a mask."""
 
     def __call__(
         self,
