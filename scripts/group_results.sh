@@ -3,7 +3,7 @@
 # images of CIFAR-10, a GPT on Tiny Shakespeare; then rewrites the part of docs/measurements/tables.md about them.
 # usage: scripts/group_results.sh DATA_FOLDER [SEEDS]     (default seeds: "0 1 2"; an hour on one core)
 # DATA_FOLDER holds mnist/, cifar-10-batches-bin/ and text/tinyshakespeare.txt. Runs that are in
-# docs/measurements/group_results.tsv are not made again; GROUP_NETWORKS chooses networks, as "mlp gpt".
+# docs/measurements/group_results.tsv are not repeated; GROUP_NETWORKS selects networks, as "mlp gpt".
 set -euo pipefail
 folder=$(cd "${1:?usage: scripts/group_results.sh DATA_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0 1 2}
@@ -88,8 +88,8 @@ others=$(results_without "$begin")
 
 $begin
 
-RigL in groups of 1 × 4, which int8 kernels read fastest ([quantization](../guides/quantization.md)), next to RigL without a
-pattern; mean, in brackets the lowest, the highest and the number of seeds. This part is written by
+RigL in groups of 1 × 4, the unit of the int8 kernels ([quantization](../guides/quantization.md)), next to RigL without
+a pattern; mean, in brackets the lowest, the highest and the number of seeds. This part is written by
 
     scripts/group_results.sh DATA_FOLDER
 
