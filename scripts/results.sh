@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Trains MNIST with every algorithm, sparsity and seed, and writes docs/measurements/tables.md.
+# Trains MNIST with every algorithm, sparsity and seed, and rewrites the beginning of docs/measurements/tables.md, up to
+# and including the section "Further algorithms". Other sections stay.
 # usage: scripts/results.sh MNIST_FOLDER [SEEDS]      (default seeds: "0 1 2"; about 15 minutes)
-# Runs that are finished are not made again: they stay in runs/results, or in LACUNA_RESULTS_DIR.
+# Finished runs are not repeated. Their folders are kept in runs/results, or in LACUNA_RESULTS_DIR.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/results.sh MNIST_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0 1 2}
@@ -62,8 +63,10 @@ table() { # DISTRIBUTION ALGORITHM...
   done
 }
 
-# What scripts/structured_results.sh writes stays.
-structured=$([ -e docs/measurements/tables.md ] && sed -n '/^## Structured patterns$/,$p' docs/measurements/tables.md)
+# The sections of other scripts stay.
+others=$([ ! -e docs/measurements/tables.md ] || awk '
+  /^## / { keep = !/^## (The same sparsity in both|Erdős–Rényi–kernel distribution|Further algorithms)/ }
+  keep' docs/measurements/tables.md)
 seeds_text=$(echo $seeds | sed 's/ /, /g')
 {
   cat <<TEXT
@@ -99,7 +102,7 @@ AC/DC alternates each epoch until 75 % of the run.
 
 $(table uniform $further)
 
-$structured
+$others
 TEXT
 } >docs/measurements/tables.md
 echo "written: docs/measurements/tables.md"
