@@ -4,14 +4,13 @@
 usage: scripts/block_ideas.py MNIST_FOLDER [--seeds 0,1,2] [--epochs 2] [--program build/release/lacuna]
        [--runs runs/block_ideas]
 
-Trains the MLP 784-320-128-10 dense (ten epochs), prunes both hidden layers of what was trained by magnitude in
-each of the patterns, and trains each for some epochs more at its mask. Prints Markdown: the share of the
-dense weights' sum of |w| that a mask keeps, and test accuracy in percent before and after that training, means
-with the lowest and the highest seed. Runs that are finished are not made again. Needs numpy; some ten minutes
-on a core of a quiet machine.
+Trains the MLP 784-320-128-10 dense (ten epochs), prunes both hidden layers by magnitude in each pattern, and trains
+each pruned network for a few more epochs with its mask. Prints Markdown: the fraction of the dense weights' sum of
+|w| that a mask keeps, and the test accuracy in percent before and after that training (mean, lowest and highest of
+the seeds). Finished runs are not repeated. Needs numpy, and about ten minutes on a core of a quiet machine.
 
-A feature's place is only an index, so that its layer may be renumbered: the pixels, the 320 and the 128
-hidden features have one order each, which the weights on both sides of them share.
+The features of a layer may be renumbered without changing the network: the pixels, the 320 and the 128 hidden features
+have one order each, which the weights on both sides of them share.
 """
 import argparse
 import gzip

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Trains by several processes, and starts them again from the last good checkpoint when one was lost
-# (docs/guides/cluster.md). What stands before -- goes to mpirun, what stands behind it to lacuna.
+# Trains with several processes, and starts them again from the last good checkpoint if one is lost
+# (docs/guides/cluster.md). Options before -- are passed to mpirun, those after it to lacuna.
 # usage: scripts/cluster.sh [--restarts N] [--wait SECONDS] [MPIRUN OPTIONS] -- train CONFIG --run-dir DIR [OPTIONS]
-# MPIRUN and LACUNA are the programs (default: mpirun, lacuna).
-# It ends with the code of the last start: at once where that is 0 (done), 2 (a mistake in the command
-# line or the configuration), 126 or 127 (no program), or of a signal that asked for an end; else after
-# N restarts (default 3).
+# The variables MPIRUN and LACUNA name the programs (default: mpirun, lacuna). --wait: seconds before a restart
+# (default 5). The exit code is that of the last start. There is no restart after code 0 (done), 2 (wrong usage or
+# configuration), 126 or 127 (no program), or a signal to stop; other codes lead to at most N restarts (default 3).
 set -euo pipefail
 
 restarts=3

@@ -3,9 +3,9 @@
 # one takes, and rewrites the part of docs/measurements/tables.md about them.
 # usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense rigl90 static90 rigl80 wide"; some two hours a seed on two cores)
-# What came of finished runs stands in docs/measurements/convolution_results.tsv, one line per run: they are not made
-# again unless their line is deleted. Runs stay in runs/results, or in LACUNA_RESULTS_DIR, and
-# one that was interrupted resumes.
+# Results of finished runs are in docs/measurements/convolution_results.tsv, one line per run; a run is repeated only if
+# its line is deleted. Folders of runs are kept in runs/results, or in LACUNA_RESULTS_DIR, and an interrupted run is
+# resumed.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0}

@@ -10,9 +10,9 @@ The comparisons are in scripts/equal_time_rows.py. For each one:
 4. In some rows, so do a few more values of one setting for each of the best two networks of a side.
 5. The best of them all trains with the other seeds, too. Its mean and range are compared.
 
-Every finished run is a line of docs/measurements/equal_time.tsv and is not done again unless its line is deleted, so a call
-that was stopped goes on where it was. docs/measurements/equal_time.svg and the section "At equal time" of results.md are
-written from the tables at the end.
+Every finished run is a line of docs/measurements/equal_time.tsv and is repeated only if its line is deleted, so a call
+that was stopped can be continued. At the end, docs/measurements/equal_time.svg and the section "Sparse or dense" of
+results.md are written from the tables.
 
 usage: scripts/equal_time.py DATA [--row NAME]... [--hours 1.0] [--seeds 3] [--dry-run] [--list] [--lacuna PROGRAM]
          [--measure-with "taskset -c 0"]

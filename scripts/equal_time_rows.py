@@ -1,10 +1,11 @@
 """The comparisons that scripts/equal_time.py makes: networks, data, both sides and what is tried for each.
 
-A row has a budget of seconds, or of steps if both sides are to take as many. `choices` says how a choice becomes an argument
-of `lacuna train --set`; $steps, $warmup and the choice's own value are put in. A side has networks, each with its arguments;
-`first` is tried in all combinations, and from the best of them each value of `then` alone. Each value of `last` is tried
-for the whole budget, from the best run of each of the best two networks: a tenth of the budget may end before networks
-overfit, and so says little about decay. Both sides of a row have the same number of trials, and of values in `last`.
+A row has a budget of seconds, or of steps if both sides take equally many. `choices` are templates of arguments of
+`lacuna train --set`, into which $steps, $warmup and the chosen value (as $decay) are inserted. A side has networks,
+each with its arguments; the values of `first` are tried in all combinations, and then each value of `then` by itself,
+with the best combination. Each value of `last` is tried for the whole budget, with the settings of the best run of each
+of the best two networks: a trial of a tenth of the budget may end before networks overfit, so it shows little about
+decay. Both sides of a row have the same number of trials, and of values in `last`.
 """
 import dataclasses
 

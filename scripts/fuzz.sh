@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Fuzzes what reads others' files (fuzz/): one target after the other, until each has done its
-# executions or its time is over, and prints a line for the table of docs/development/robustness.md for each.
-# Inputs that find something are kept in build/fuzz/found/TARGET; one that is mended belongs into
-# fuzz/corpus/TARGET. What the fuzzer has learnt is kept in build/fuzz/grown/TARGET for the next time.
+# Fuzzes the readers of foreign files (fuzz/): one target after the other, until each has reached its number of
+# executions or its time is over. Prints a line for the table of docs/development/robustness.md for each.
+# Inputs that find a fault are kept in build/fuzz/found/TARGET; once the fault is corrected, move the input to
+# fuzz/corpus/TARGET. The fuzzer's own corpus is kept in build/fuzz/grown/TARGET for the next time.
 # usage: scripts/fuzz.sh [TARGET...] [--runs N] [--seconds S]
-#   --runs: executions of each target; default 1,000,000, and 200,000 of those that go through HDF5 or
-#   an image library. --seconds: at most so long for each; default no limit.
-# LACUNA_FUZZ_PROGRAMS: a folder of targets that are built already; without it they are built here
-# (clang, the preset `fuzz`).
+#   --runs: executions of each target; default 1,000,000, and 200,000 of those that use HDF5 or an image library.
+#   --seconds: time limit of each target; default: none.
+# LACUNA_FUZZ_PROGRAMS: a folder of targets that are already built; without it, they are built (clang, preset `fuzz`).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 runs= seconds=0 targets=()

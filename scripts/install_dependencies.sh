@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that lacuna is built with: only those that are missing, and nothing
-# at all where there are none. The other scripts begin with this one.
+# Installs the Debian packages that lacuna needs; does nothing if all are installed. quickstart.sh, test.sh, bench.sh,
+# package.sh, docs.sh and peers.sh call this script; scripts that train call it if the program is not built yet.
 # usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --python | --docs | --peers]
-# --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run,
-# --packages what Debian packages are made with, --python what the Python module is built with; --docs
-# is what the site alone is made with, --peers what lacuna is compared with, and what draws that.
+# Without an option: packages to build the program. In addition, --benchmarks installs those to build benchmarks,
+# --tests those to build and run tests (benchmarks included), --packages those to make Debian packages, and --python
+# those to build the Python module. --docs installs only what the site needs, and --peers only PyTorch and Matplotlib,
+# for peers.sh.
 set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures what processes and threads bring on this machine, and what shards cost: the same run by one
-process of one thread without shards and with them, by one process of N threads, and by N processes of one
-thread, one after the other, in several rounds.
+"""Measures the speedup by processes and threads on this machine, and the cost of shards.
+
+The same run is made by one process with one thread, without and with shards; by one process with N threads; and by N
+processes with one thread each. These runs follow each other, in several rounds.
 
 usage: scripts/job_speed.py CONFIG [--processes N] [--steps N] [--rounds N] [--shards N]
        [--set PATH=VALUE]... [--mpirun "OPTIONS"]
-Prints the median of a step's seconds in the rounds' best, and the ratios. Wants a quiet machine and a core
-for each process. The program is that of LACUNA_BUILD_DIR (default: build/release; target lacuna_program).
+Prints the time of a step (the median of a run's steps, in the fastest round) and the ratios. Needs a quiet machine
+and one core per process. The program is that of LACUNA_BUILD_DIR (default: build/release; target lacuna_program).
 """
 import argparse
 import os

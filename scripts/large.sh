@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains very wide sparse networks on synthetic data, and writes docs/measurements/large.md.
 # usage: scripts/large.sh      (some ten minutes)
-# Runs that are finished are not made again: they stay in runs/large, or in LACUNA_RESULTS_DIR.
+# Finished runs are not repeated. Their folders are kept in runs/large, or in LACUNA_RESULTS_DIR.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=${LACUNA_RESULTS_DIR:-runs/large}

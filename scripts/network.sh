@@ -1,14 +1,12 @@
 #!/usr/bin/env bash
-# Two machines, made of two network namespaces of this one and a cable between them with a delay and a
-# rate (`tc netem`): trains by a process in each, and prints how much of the gradients' exchange the
-# backward pass hides, and how long the same exchange takes by itself.
+# Simulates two machines by two network namespaces on this one, joined by a virtual cable with a delay and a rate
+# (`tc netem`). Trains with one process in each, and prints how much of the exchange of gradients is hidden behind the
+# backward pass, and how long the same exchange takes by itself.
 # usage: scripts/network.sh CONFIG [--rate 1gbit] [--delay 50us] [--steps N] [--set PATH=VALUE]...
-# Needs root, iproute2, and a core for each process. Where the kernel has no netem the rate is made by
-# `tc tbf`, of which two packets' bytes may go at once, and the delay is the cable's own: some tens of
-# microseconds, which are measured and printed. If it has neither, the script reports it, and prints what
-# the model of docs/development/scaling.md predicts instead, from compute that it measures
-# (scripts/scaling_check.py). LACUNA_BUILD_DIR is where the program and bench_network are (default:
-# build/release).
+# Needs root, iproute2, and one core per process. If the kernel has no netem, `tc tbf` limits the rate, with tokens for
+# two packets at once, and the delay is that of the virtual cable, which is measured and printed. If it has neither, the
+# script reports this, and prints what the model of docs/development/scaling.md predicts from measured computation
+# (scripts/scaling_check.py). LACUNA_BUILD_DIR is where the program and bench_network are (default: build/release).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$(realpath "${LACUNA_BUILD_DIR:-build/release}")

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Prunes trained models in one shot by every method, and rewrites the part of docs/measurements/tables.md about it.
 # usage: scripts/one_shot_results.sh CIFAR10_FOLDER [TEXT_FOLDER]   (about an hour on two cores with both)
-# CIFAR10_FOLDER holds cifar-10-batches-bin; TEXT_FOLDER what scripts/text_results.sh takes, whose dense
-# models of seed 0 are trained first where they are not there.
-# Runs that are finished are not made again: they stay in runs/results, or in LACUNA_RESULTS_DIR.
-# ONE_SHOT_TUNE=0 leaves the training after pruning out; a list as "magnitude-80 admm+ls-2:4" names what is
-# trained.
+# CIFAR10_FOLDER holds cifar-10-batches-bin, TEXT_FOLDER the files of scripts/text_results.sh. The dense models of that
+# script (seed 0) are trained first if they are missing.
+# Finished runs are not repeated. Their folders are kept in runs/results, or in LACUNA_RESULTS_DIR.
+# ONE_SHOT_TUNE=0 omits the training after pruning; a list such as "magnitude-80 admm+ls-2:4" selects what is trained.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/one_shot_results.sh CIFAR10_FOLDER [TEXT_FOLDER]}" && pwd)
 text=${2:+$(cd "$2" && pwd)}

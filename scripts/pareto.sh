@@ -4,11 +4,11 @@
 # usage: scripts/pareto.sh TEXT_FOLDER [SEEDS [VARIANTS]]
 # (default seeds: "0"; eleven variants of two minutes each for a seed, two side by side on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt. A variant is dense-WIDTH, rigl80-WIDTH or rigl90-WIDTH.
-# LACUNA_PARETO_SECONDS are the seconds of training of each run, on one core (default 120): its steps
-# are as many as fit by the time of one, measured first, one variant after the other, with the machine to
-# itself. What was measured stands in docs/measurements/pareto_steps.tsv, what came of finished runs in
-# docs/measurements/pareto_results.tsv: neither is done again unless its lines are deleted. Runs stay in runs/results, or
-# in LACUNA_RESULTS_DIR, and one that was interrupted resumes.
+# LACUNA_PARETO_SECONDS: seconds of training of each run, on one core (default 120). The time of a step determines the
+# number of steps. It is measured first, for one variant after the other; the machine must be idle. Times of steps are
+# in docs/measurements/pareto_steps.tsv, results of finished runs in docs/measurements/pareto_results.tsv; either is
+# measured again only if its lines are deleted. Folders of runs are kept in runs/results, or in LACUNA_RESULTS_DIR, and
+# an interrupted run is resumed.
 set -euo pipefail
 text=$(cd "${1:?usage: scripts/pareto.sh TEXT_FOLDER [SEEDS [VARIANTS]]}" && pwd)
 seeds=${2:-0}

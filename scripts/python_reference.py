@@ -2,7 +2,7 @@
 """Writes docs/reference/python.md from the docstrings of the Python module, which must be importable.
 
 usage: PYTHONPATH=build/release/python scripts/python_reference.py [FILE]
-A test holds the page against the module.
+A test compares the page with the module.
 """
 import argparse
 import inspect

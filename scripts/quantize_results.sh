@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Trains sparse networks, brings them to int8 in every way, and prints a table of what int8 costs.
+# Trains sparse networks, converts them to int8 by every method, and prints a table of the loss of accuracy.
 # usage: scripts/quantize_results.sh MNIST_FOLDER [CIFAR10_FOLDER [TEXT_FOLDER]]
 # MNIST_FOLDER holds the four IDX files, CIFAR10_FOLDER cifar-10-batches-bin, TEXT_FOLDER tinyshakespeare.txt and
-# sst2.{train,dev,test}.txt. Sparse networks have groups of 1 x 4; every linear layer and convolution of
-# the MLP is quantized, of the others all but the first and the last.
-# What came of finished runs stands in docs/measurements/quantize_results.tsv, one line per run: they are not made
-# again unless their line is deleted. Runs stay in runs/results, or in LACUNA_RESULTS_DIR.
-# QUANTIZE_SEEDS (default "0 1 2"), QUANTIZE_NETWORKS ("mnist resnet20 gpt bert", as far as there is data) and
-# QUANTIZE_WAYS choose what is made; LACUNA_RESULTS_JOBS is how many run side by side (as many as cores).
+# sst2.{train,dev,test}.txt. Sparse networks have groups of 1 x 4. All linear layers of the MLP are quantized; in the
+# other networks, all linear layers and convolutions except the first and the last one.
+# Results of finished runs are in docs/measurements/quantize_results.tsv, one line per run; a run is repeated only if
+# its line is deleted. Folders of runs are kept in runs/results, or in LACUNA_RESULTS_DIR.
+# QUANTIZE_SEEDS (default "0 1 2"), QUANTIZE_NETWORKS ("mnist resnet20 gpt bert", those whose data is given) and
+# QUANTIZE_WAYS select runs; LACUNA_RESULTS_JOBS is the number of runs at a time (default: the number of cores).
 set -euo pipefail
 mnist=$(cd "${1:?usage: scripts/quantize_results.sh MNIST_FOLDER [CIFAR10_FOLDER [TEXT_FOLDER]]}" && pwd)
 cifar=${2:+$(cd "$2" && pwd)}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the column "may include" of the table of rooms in docs/development/architecture.md: what each room includes.
 
-A room may include rooms of rows above its own only; an include of a row below stops the script. Run it after a change
-that needs another arrow, and look at the difference: each new arrow is a decision.
+A room may include only rooms of rows above its own; the script ends with an error if one includes a room below. Run it
+after a change that needs a new dependency, and check the difference: each new dependency is a decision.
 """
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The model of docs/development/scaling.md: seconds of a training step by N machines, dense beside sparse.
+"""The model of docs/development/scaling.md: seconds of a training step with N machines, for dense and sparse networks.
 
 usage: scripts/scaling.py [--compute SECONDS] [--backward SHARE] [--parameters N] [--dense N]
        [--sparsity S] [--tensors N] [--gathers N] [--statistics BYTES] [--latency SECONDS]

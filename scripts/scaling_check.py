@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures a run by several processes on this machine, and prints what the model of docs/development/scaling.md
-predicts beside it: compute, latency and bandwidth are measured here, too.
+"""Measures a run by several processes on this machine, and prints the prediction of a model next to it.
+
+The model is that of docs/development/scaling.md. Computation, latency and bandwidth are measured here, too.
 
 usage: scripts/scaling_check.py CONFIG [--processes N] [--steps N] [--mpirun "OPTIONS"]
        [--set PATH=VALUE]... [--rate 1gbit --delay 50us]
-Wants a quiet machine, and for each process a core: it takes some 4 runs of `--steps` steps. The program and
-bench_network are those of LACUNA_BUILD_DIR (default: build/release); build both first (targets
-lacuna_program, bench_network). With --rate and --delay, numbers as tc has them, the prediction is that of
-such a network, and tells what part of the exchange the backward pass hides.
+Needs a quiet machine with one core per process; it makes about four runs of `--steps` steps. The program and
+bench_network are those of LACUNA_BUILD_DIR (default: build/release); build both first (targets lacuna_program,
+bench_network). With --rate and --delay (in tc's units), it also predicts for such a network, and prints the part of
+the exchange that is hidden behind the backward pass.
 """
 import argparse
 import json

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Simulates a training step of layers that are larger than one machine: data parallel, where each
-machine holds all of every weight, beside layers that are partitioned by rows (docs/development/scaling.md).
+"""Simulates a training step of layers that are larger than one machine.
+
+Compares data parallel training, in which each machine holds all weights, with layers that are partitioned by rows
+(docs/development/scaling.md).
 
 usage: scripts/scaling_rows.py [--machines P] [--layers N] [--tokens B] [--density D] [--chunks K]
        [--rate FLOP_A_SECOND] [--memory BYTES] [--bytes-per-nonzero N]

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Stops training processes at random moments, most often with SIGKILL, else with SIGTERM, SIGHUP or
-# Ctrl-C, over every algorithm and layout and over networks of linear layers, convolutions and
-# attention; resumes each time, with one thread or two; and compares how a run ends, bit for bit, with
-# one that was left alone: its checkpoints, its files of masks, and its metrics but for times. Prints a
-# table at the end.
+# Stops training processes at random moments (in five of eight cases by SIGKILL, otherwise by SIGTERM, SIGHUP or Ctrl-C)
+# and resumes each run with one or two threads. The 31 variants cover every algorithm except srigl, dynamic and
+# structured, all layouts, and networks of linear layers, convolutions and attention. The results of each run are
+# compared, bit for bit, with those of an undisturbed run: checkpoints, files of masks, and metrics except for times.
+# Prints a table at the end.
 # usage: scripts/soak.sh [number of stops, default 1000] [seed of the moments, default: the time]
-# LACUNA_BUILD_DIR is where to build (default: build/release). LACUNA_SOAK_ONLY: variants whose names
-# match this pattern alone. LACUNA_SOAK_PROGRAMS: a folder with lacuna and tests/compare_checkpoints that
-# are built already. LACUNA_SOAK_PROCESSES, as "1 2 4": each start is by so many processes, drawn among
-# them (mpirun, on this machine), a signal goes to a random one of them, and the run that is left alone
-# is one process's; all numbers must divide 8.
+# LACUNA_BUILD_DIR is where to build (default: build/release). LACUNA_SOAK_ONLY: only variants whose names match this
+# pattern. LACUNA_SOAK_PROGRAMS: a folder with lacuna and tests/compare_checkpoints that are already built.
+# LACUNA_SOAK_PROCESSES, as "1 2 4": each start has a number of processes drawn from these (mpirun, on this machine), a
+# signal goes to a random one of them, and the undisturbed run has one process; all numbers must divide 8.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stops=${1:-1000}

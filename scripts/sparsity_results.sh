@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains the MLP of docs/measurements/tables.md on MNIST dense and at several sparsities, for README's picture:
-# writes docs/measurements/sparsity_results.tsv, then what bench/peers makes of it.
+# Trains the MLP of docs/measurements/tables.md on MNIST, dense and at several sparsities, for README's picture. Writes
+# docs/measurements/sparsity_results.tsv, from which bench/peers then draws the picture.
 # usage: scripts/sparsity_results.sh MNIST_FOLDER [SEEDS]     (default seeds: "0 1 2"; about 5 minutes)
-# A variant and seed that is in the table already is not trained again unless its line is deleted.
+# A run that is in the table is repeated only if its line is deleted.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/sparsity_results.sh MNIST_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0 1 2}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What scripts/network.sh asks of a run of two processes that has logged each of its steps.
+"""Numbers of a run of two processes that has logged each step, for scripts/network.sh.
 
-usage: scripts/step_numbers.py RUN floats          numbers that travel in a step, each way
-       scripts/step_numbers.py RUN hidden NETWORK  how much of their exchange backward hides; NETWORK is
-                                                   what bench_network --exchange has printed
+usage: scripts/step_numbers.py RUN floats          floats that a process sends per step
+       scripts/step_numbers.py RUN hidden NETWORK  part of the exchange that is hidden behind the backward pass;
+                                                   NETWORK is the output of bench_network --exchange
 """
 import json
 import statistics

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains MNIST with structured patterns, and rewrites the part of docs/measurements/tables.md about them.
 # usage: scripts/structured_results.sh MNIST_FOLDER [SEEDS]     (default seeds: "0 1 2"; some five minutes)
-# Runs that are finished are not made again: they stay in runs/results, or in LACUNA_RESULTS_DIR.
+# Finished runs are not repeated. Their folders are kept in runs/results, or in LACUNA_RESULTS_DIR.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/structured_results.sh MNIST_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0 1 2}

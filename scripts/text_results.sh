@@ -4,10 +4,9 @@
 # (default seeds: "0 1 2" of the language models, "0 1 2 3 4" of the classifiers, whose accuracies scatter
 # more; about 25 minutes on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
-# What came of finished runs stands in docs/measurements/text_results.tsv, one line per run: they are not made again unless
-# their line is deleted. Runs stay in runs/results, or in LACUNA_RESULTS_DIR, and one that was
-# interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with a
-# few steps.
+# Results of finished runs are in docs/measurements/text_results.tsv, one line per run; a run is repeated only if its
+# line is deleted. Folders of runs are kept in runs/results, or in LACUNA_RESULTS_DIR, and an interrupted run is
+# resumed. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with a few steps.
 set -euo pipefail
 text=$(cd "${1:?usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]}" && pwd)
 model_seeds=${2:-0 1 2}

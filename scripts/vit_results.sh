@@ -2,11 +2,10 @@
 # Trains a small vision transformer on CIFAR-10, dense and sparse, and rewrites the part of
 # docs/measurements/tables.md about it.
 # usage: scripts/vit_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
-# (defaults: "0" and "dense 2:4 rigl80"; some half an hour a seed on two cores)
-# What came of finished runs stands in docs/measurements/vit_results.tsv, one line per run: they are not made again unless
-# their line is deleted. Runs stay in runs/results, or in LACUNA_RESULTS_DIR, and one that was
-# interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with
-# a few steps.
+# (defaults: "0" and "dense 2:4 rigl80"; about an hour per seed on two cores)
+# Results of finished runs are in docs/measurements/vit_results.tsv, one line per run; a run is repeated only if its
+# line is deleted. Folders of runs are kept in runs/results, or in LACUNA_RESULTS_DIR, and an interrupted run is
+# resumed. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with a few steps.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/vit_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]}" && pwd)
 seeds=${2:-0}
