@@ -91,10 +91,9 @@ class Run:
 
     @property
     def metrics(self) -> dict[str, dict[str, numpy.ndarray[Any, Any]]]:
-        """The events of metrics.jsonl. For each split ("train", "validation", "test"), a dict of
-        columns ("step", "epoch", "loss", "accuracy", "lr", …), which are arrays of equal length:
-        numbers as float64, where a missing value is NaN, or texts ("sample"), where it is "".
-        "update" has one row per change of a mask; its "parameter" and "layout" are texts."""
+        """The events of metrics.jsonl: for each split ("train", "validation", "test"), a dict of
+        columns, which are arrays of equal length: numbers ("step", "loss", …) as float64, NaN if one
+        is missing, or texts. "update" has a row per change of a mask."""
         return _lacuna._read_metrics(self._dir)
 
     def load(self, *, last: bool = False) -> LoadedRun:

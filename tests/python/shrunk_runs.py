@@ -1,5 +1,7 @@
 """Small runs whose models `shrink` made smaller, and inputs for them."""
 
+import os
+
 import numpy as np
 
 import lacuna as lc
@@ -29,6 +31,16 @@ BERT = {
 
 def shrunk_resnet(folder):
     whole = lc.train(IMAGES, run_dir=folder / "whole")
+    return lc.shrink(whole, run_dir=folder / "small", to={"flops": 0.5}, method="saliency")
+
+
+def shrunk_wide_resnet(folder):
+    """The WRN-16-2 of the configurations, whose shortcuts have convolutions of their own."""
+    whole = lc.train(
+        os.path.join(os.environ["LACUNA_SOURCE_DIR"], "configs", "cifar10_wrn16_2_rigl90.yaml"),
+        run_dir=folder / "whole",
+        set={**{key: IMAGES[key] for key in ("data", "optimizer", "train")}, "sparsity": None},
+    )
     return lc.shrink(whole, run_dir=folder / "small", to={"flops": 0.5}, method="saliency")
 
 

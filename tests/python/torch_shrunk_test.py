@@ -1,10 +1,10 @@
-"""A ResNet that `shrink` made smaller gives in PyTorch what it gives here."""
+"""ResNets that `shrink` made smaller give in PyTorch what they give here."""
 
 import numpy as np
 import pytest
 import torch
 from safetensors_file import read_safetensors
-from shrunk_runs import assert_close, pictures, shrunk_resnet
+from shrunk_runs import assert_close, pictures, shrunk_resnet, shrunk_wide_resnet
 from torch import nn
 from torch.nn import functional
 
@@ -12,20 +12,23 @@ import lacuna as lc
 
 
 class Residual(nn.Module):
-    def __init__(self, layers, padding):
+    def __init__(self, layers, shortcut):
         super().__init__()
-        self.layers = nn.ModuleDict(layers)
-        self.padding = padding
+        self.layers = nn.Sequential(*layers)
+        self.shortcut = nn.Sequential(*shortcut)
 
     def forward(self, x):
-        y = x
-        for layer in self.layers.values():
-            y = layer(y)
-        if self.padding is not None:
-            stride, before, channels = self.padding
-            x = x[:, :, ::stride, ::stride]
-            x = functional.pad(x, (0, 0, 0, 0, before, channels - before - x.shape[1]))
-        return x + y
+        return self.shortcut(x) + self.layers(x)
+
+
+class SubsamplePad(nn.Module):
+    def __init__(self, stride, before, channels):
+        super().__init__()
+        self.stride, self.before, self.channels = stride, before, channels
+
+    def forward(self, x):
+        x = x[:, :, :: self.stride, :: self.stride]
+        return functional.pad(x, (0, 0, 0, 0, self.before, self.channels - self.before - x.shape[1]))
 
 
 class Mean(nn.Module):
@@ -54,6 +57,8 @@ def torch_layer(layer, path, state):
         return nn.ReLU()
     elif kind == "global_average_pool":
         return Mean()
+    elif kind == "subsample_pad":
+        return SubsamplePad(layer["stride"][0], layer["before"], layer["channels"])
     else:
         raise AssertionError(kind)
     names = dict(made.named_parameters()) | dict(made.named_buffers())
@@ -65,29 +70,25 @@ def torch_layer(layer, path, state):
 
 
 def torch_layers(layers, prefix, state):
-    made = {}
+    made = []
     for layer in layers:
         name = layer["name"]
         kind = layer["type"]
         if kind == "sequential":
-            made[name] = nn.Sequential(*torch_layers(layer["layers"], prefix + name + ".", state).values())
+            made.append(nn.Sequential(*torch_layers(layer["layers"], prefix + name + ".", state)))
         elif kind == "residual":
-            padding = None
-            for shortcut in layer.get("shortcut") or []:
-                assert shortcut["type"] == "subsample_pad"
-                padding = (shortcut["stride"][0], shortcut["before"], shortcut["channels"])
-            made[name] = Residual(torch_layers(layer["layers"], prefix, state), padding)
+            branches = [torch_layers(layer.get(key) or [], prefix, state) for key in ("layers", "shortcut")]
+            made.append(Residual(*branches))
         else:
-            made[name] = torch_layer(layer, prefix + name, state)
+            made.append(torch_layer(layer, prefix + name, state))
     return made
 
 
-@pytest.fixture(scope="module")
-def shrunk(tmp_path_factory):
-    return shrunk_resnet(tmp_path_factory.mktemp("runs"))
-
-
-def test_a_shrunk_resnet_gives_the_same_in_pytorch(shrunk, tmp_path):
+@pytest.mark.parametrize(
+    "make_shrunk,layers,widest", [(shrunk_resnet, 7, 64), (shrunk_wide_resnet, 16, 128)]
+)
+def test_a_shrunk_resnet_gives_the_same_in_pytorch(make_shrunk, layers, widest, tmp_path):
+    shrunk = make_shrunk(tmp_path)
     model = lc.load(shrunk)
     lc.export(shrunk, "safetensors", tmp_path / "small.safetensors")
     state = read_safetensors(tmp_path / "small.safetensors")
@@ -95,10 +96,10 @@ def test_a_shrunk_resnet_gives_the_same_in_pytorch(shrunk, tmp_path):
     assert state.keys() == arrays.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(state[name].numpy(), array, err_msg=name)
-    layers = torch_layers(shrunk.config["model"]["layers"], "", state)
-    theirs = nn.Sequential(*layers.values()).eval()
-    widths = {m.out_channels for m in theirs.modules() if isinstance(m, nn.Conv2d)}
-    assert max(widths) < 64
+    theirs = nn.Sequential(*torch_layers(shrunk.config["model"]["layers"], "", state)).eval()
+    widths = [m.out_channels for m in theirs.modules() if isinstance(m, nn.Conv2d)]
+    assert len(widths) == layers
+    assert max(widths) < widest
     x = pictures(20)
     with torch.no_grad():
         expected = theirs(torch.from_numpy(x)).numpy()
