@@ -4,7 +4,7 @@
 
 namespace lacuna {
 
-bool EarlyStopping::judge(double score, int64_t nonzeros, double loss) {
+bool EarlyStopping::judge(int64_t step, double score, int64_t nonzeros, double loss) {
   constexpr double kAsMany = 0.99;
   if (best_nonzeros_ &&
       static_cast<double>(nonzeros) < kAsMany * static_cast<double>(*best_nonzeros_)) {
@@ -21,7 +21,7 @@ bool EarlyStopping::judge(double score, int64_t nonzeros, double loss) {
       score_to_beat_ = score;
       loss_to_beat_ = loss;
       evaluations_without_gain_ = 0;
-    } else if (++evaluations_without_gain_ >= options_->patience) {
+    } else if (step >= first_counted_ && ++evaluations_without_gain_ >= options_->patience) {
       has_stopped_ = true;
     }
   }
@@ -38,6 +38,7 @@ bool EarlyStopping::judge(double score, int64_t nonzeros, double loss) {
 void EarlyStopping::save_to(StateDict& state) const {
   state.set("evaluations_without_gain", evaluations_without_gain_);
   state.set("stopped_early", static_cast<int64_t>(has_stopped_));
+  state.set("first_counted", first_counted_);
   if (best_score_) state.set("best_score", *best_score_);
   if (best_nonzeros_) state.set("best_nonzeros", *best_nonzeros_);
   if (score_to_beat_) state.set("score_to_beat", *score_to_beat_);
@@ -49,6 +50,9 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   evaluations_without_gain_ = state.count("evaluations_without_gain", most);
   has_stopped_ = state.count("stopped_early", 1) != 0 && options_ &&
                  evaluations_without_gain_ >= options_->patience;
+  constexpr int64_t kMostSteps = int64_t{1} << 48;
+  // Without it, of an earlier version, all count.
+  first_counted_ = state.contains("first_counted") ? state.count("first_counted", kMostSteps) : 0;
   if (state.contains("best_score")) best_score_ = state.number("best_score");
   constexpr int64_t kMostNonzeros = int64_t{1} << 48;  // more than there is memory for
   if (state.contains("best_nonzeros")) {               // which earlier versions did not save

@@ -15,23 +15,25 @@ namespace lacuna {
 /// still falls.
 class EarlyStopping {
  public:
-  /// Without options it never stops, and still knows the best.
-  explicit EarlyStopping(std::optional<EarlyStoppingOptions> options = std::nullopt)
-      : options_(options) {}
+  /// Without options it never stops, and still knows the best. `first_counted`: scores of earlier
+  /// steps without a gain are not counted, because the model is not as sparse as it will be.
+  explicit EarlyStopping(std::optional<EarlyStoppingOptions> options = std::nullopt,
+                         int64_t first_counted = 0)
+      : options_(options), first_counted_(first_counted) {}
 
-  /// Receives the next score, and the number of nonzeros of the model. Returns whether it is the
-  /// best so far, by however little; only what beats the last gain by more than `min_delta`, or
-  /// has its score and a loss that is lower by more than that, puts the stop off. Without a loss
+  /// Receives the score after a step, and the number of nonzeros of the model. Returns whether it
+  /// is the best so far, by however little; only what beats the last gain by more than `min_delta`,
+  /// or has its score and a loss that is lower by more than that, puts the stop off. Without a loss
   /// (NaN) an equal score is no better one. A model that has lost more than 1 % of the best
   /// one's nonzeros is judged again: what has been pruned is not compared with its earlier
   /// state.
-  bool judge(double score, int64_t nonzeros, double loss = kNoLoss);
+  bool judge(int64_t step, double score, int64_t nonzeros, double loss = kNoLoss);
   /// Whether `patience` scores in a row were no gain. Stays so.
   bool has_stopped() const { return has_stopped_; }
 
   /// Adds what it remembers to a state: "best_score", "best_nonzeros", "score_to_beat" (once there
   /// are scores), "best_loss", "loss_to_beat" (with losses), "evaluations_without_gain",
-  /// "stopped_early".
+  /// "stopped_early", "first_counted".
   void save_to(StateDict& state) const;
   /// What had stopped has stopped still where the options' patience is at an end: a run whose
   /// patience has grown since, or that has no early stopping any more, goes on. *Errors:*
@@ -42,6 +44,7 @@ class EarlyStopping {
   static constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
 
   std::optional<EarlyStoppingOptions> options_;
+  int64_t first_counted_ = 0;
   std::optional<double> best_score_;
   std::optional<double> score_to_beat_;
   double best_loss_ = kNoLoss, loss_to_beat_ = kNoLoss;  // of these two

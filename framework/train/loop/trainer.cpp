@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
@@ -42,12 +43,33 @@ std::string arithmetic_notice(std::optional<int64_t> saved) {
       has, kArithmeticRevision);
 }
 
+// The last step after which a number of nonzeros changes by plan; 0 without a plan.
+int64_t last_change_of_nonzeros(const Experiment& experiment) {
+  std::vector<PlannedParameter> plan;
+  try {
+    plan = experiment.plan();
+  } catch (const ConfigError&) {
+    return 0;  // only of a resumed run, which has this step in its checkpoint
+  }
+  int64_t last = 0;
+  for (const PlannedParameter& planned : plan) {
+    if (planned.nnz_before != planned.initial_nnz) last = std::max(last, planned.begin);
+    if (!planned.changes.empty()) {
+      last = std::max(last, planned.changes.back().step);
+    } else if (planned.initial_nnz != planned.final_nnz && !planned.update_steps.empty()) {
+      last = std::max(last, planned.update_steps.front());
+    }
+  }
+  return last;
+}
+
 }  // namespace
 
 Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
     : experiment_(experiment),
       folder_(std::move(folder)),
-      state_{.stopping = EarlyStopping(experiment.train.early_stopping)},
+      state_{.stopping = EarlyStopping(experiment.train.early_stopping,
+                                       last_change_of_nonzeros(experiment))},
       reporter_(std::make_unique<RunReporter>(experiment_, state_, folder_, progress)) {}
 
 Trainer::~Trainer() = default;

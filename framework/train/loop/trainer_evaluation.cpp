@@ -91,7 +91,7 @@ bool Trainer::judge(const Evaluation& result) {
                                                : precision;
   int64_t nonzeros = 0;
   for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
-  const bool is_best = state_.stopping.judge(score, nonzeros, result.loss);
+  const bool is_best = state_.stopping.judge(state_.step, score, nonzeros, result.loss);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: the validation result has not improved in {}",
                          state_.step,

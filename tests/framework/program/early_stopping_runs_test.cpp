@@ -41,6 +41,28 @@ TEST_F(EarlyStoppingOfRuns, GoesOnWhereEarlyStoppingHasEndedIt) {
   }
 }
 
+// It counts from the last change of nonzeros on, at step 24. It would end at step 10 otherwise.
+TEST_F(EarlyStoppingOfRuns, WaitsUntilTheModelIsPruned) {
+  const std::vector<std::string> frozen = {
+      "--set", "optimizer={type: sgd, lr: 0}",       "--set", "train.epochs=10",
+      "--set", "train.early_stopping={patience: 1}", "--set"};
+  for (const char* sparsity :
+       {"{algorithm: gmp, sparsity: 0.8, update: {freq: 4, start: 16, stop: 25}}",
+        "{algorithm: acdc, sparsity: 0.8, update: {freq: 8, stop: 25}}",
+        "{phases: [{until: 24, algorithm: dense}, {algorithm: static, sparsity: 0.8}]}"}) {
+    std::vector<std::string> words = frozen;
+    words.push_back(std::string("sparsity=") + sparsity);
+    const std::string name = std::string("run ").append(sparsity, 12, 4);
+    const Ended ended = train(words, name);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const Config end = summary(run_dir(name));
+    EXPECT_GE(end.required<int>("steps"), 25) << sparsity;
+    EXPECT_LE(end.required<int>("steps"), 30) << sparsity;
+    EXPECT_TRUE(end.required<bool>("stopped_early")) << sparsity;
+    EXPECT_LT(end.required<double>("nnz"), 0.5 * end.required<double>("numel")) << sparsity;
+  }
+}
+
 // Of equal accuracies the lower loss is better: training goes on while the loss falls, and best.h5
 // is of the lowest.
 TEST_F(EarlyStoppingOfRuns, GoesByTheLossWhereAccuraciesAreEqual) {

@@ -10,65 +10,65 @@ namespace {
 
 TEST(EarlyStopping, StopsAfterPatienceEvaluationsWithoutAGain) {
   EarlyStopping stopping(EarlyStoppingOptions{.patience = 2});
-  EXPECT_TRUE(stopping.judge(0.5, 10));
-  EXPECT_FALSE(stopping.judge(0.4, 10));
-  EXPECT_TRUE(stopping.judge(0.6, 10));  // counts anew
-  EXPECT_FALSE(stopping.judge(0.6, 10));
+  EXPECT_TRUE(stopping.judge(1, 0.5, 10));
+  EXPECT_FALSE(stopping.judge(1, 0.4, 10));
+  EXPECT_TRUE(stopping.judge(1, 0.6, 10));  // counts anew
+  EXPECT_FALSE(stopping.judge(1, 0.6, 10));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_FALSE(stopping.judge(0.1, 10));
+  EXPECT_FALSE(stopping.judge(1, 0.1, 10));
   EXPECT_TRUE(stopping.has_stopped());
 }
 
 TEST(EarlyStopping, KnowsTheBestThatIsNoGain) {
   EarlyStopping stopping(EarlyStoppingOptions{.patience = 3, .min_delta = 0.1});
-  EXPECT_TRUE(stopping.judge(0.50, 10));
-  EXPECT_TRUE(stopping.judge(0.55, 10));
-  EXPECT_TRUE(stopping.judge(0.58, 10));
+  EXPECT_TRUE(stopping.judge(1, 0.50, 10));
+  EXPECT_TRUE(stopping.judge(1, 0.55, 10));
+  EXPECT_TRUE(stopping.judge(1, 0.58, 10));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_TRUE(stopping.judge(0.59, 10));  // 0.61 would have been a gain over 0.50
+  EXPECT_TRUE(stopping.judge(1, 0.59, 10));  // 0.61 would have been a gain over 0.50
   EXPECT_TRUE(stopping.has_stopped());
 }
 
 // A small split has the same accuracy many times while the loss still falls.
 TEST(EarlyStopping, TakesTheLowerLossOfEqualScores) {
   EarlyStopping stopping(EarlyStoppingOptions{.patience = 2});
-  EXPECT_TRUE(stopping.judge(0.8, 10, 0.9));
-  EXPECT_TRUE(stopping.judge(0.8, 10, 0.8));
-  EXPECT_FALSE(stopping.judge(0.7, 10, 0.1));  // the score goes before the loss
-  EXPECT_TRUE(stopping.judge(0.8, 10, 0.7));
-  EXPECT_FALSE(stopping.judge(0.8, 10, 0.7));
+  EXPECT_TRUE(stopping.judge(1, 0.8, 10, 0.9));
+  EXPECT_TRUE(stopping.judge(1, 0.8, 10, 0.8));
+  EXPECT_FALSE(stopping.judge(1, 0.7, 10, 0.1));  // the score goes before the loss
+  EXPECT_TRUE(stopping.judge(1, 0.8, 10, 0.7));
+  EXPECT_FALSE(stopping.judge(1, 0.8, 10, 0.7));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_FALSE(stopping.judge(0.8, 10, 0.75));
+  EXPECT_FALSE(stopping.judge(1, 0.8, 10, 0.75));
   EXPECT_TRUE(stopping.has_stopped());
 }
 
 TEST(EarlyStopping, AsksOfALossForAsMuchGainAsOfAScore) {
   EarlyStopping stopping(EarlyStoppingOptions{.patience = 2, .min_delta = 0.25});
-  EXPECT_TRUE(stopping.judge(0.5, 10, 2.0));
-  EXPECT_TRUE(stopping.judge(0.5, 10, 1.875));  // the best, and no gain
-  EXPECT_TRUE(stopping.judge(0.5, 10, 1.625));
-  EXPECT_TRUE(stopping.judge(0.5, 10, 1.5));
+  EXPECT_TRUE(stopping.judge(1, 0.5, 10, 2.0));
+  EXPECT_TRUE(stopping.judge(1, 0.5, 10, 1.875));  // the best, and no gain
+  EXPECT_TRUE(stopping.judge(1, 0.5, 10, 1.625));
+  EXPECT_TRUE(stopping.judge(1, 0.5, 10, 1.5));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_TRUE(stopping.judge(0.5, 10, 1.375));
+  EXPECT_TRUE(stopping.judge(1, 0.5, 10, 1.375));
   EXPECT_TRUE(stopping.has_stopped());
 }
 
 TEST(EarlyStopping, KeepsTheLossesInItsState) {
   const EarlyStoppingOptions options{.patience = 2, .min_delta = 0.25};
   EarlyStopping first(options);
-  first.judge(0.5, 10, 2.0);
-  first.judge(0.5, 10, 1.875);
+  first.judge(1, 0.5, 10, 2.0);
+  first.judge(1, 0.5, 10, 1.875);
   StateDict state;
   first.save_to(state);
   EXPECT_EQ(state.get<double>("best_loss"), 1.875);
   EXPECT_EQ(state.get<double>("loss_to_beat"), 2.0);
   EarlyStopping second(options);
   second.load_from(state, 2);
-  EXPECT_FALSE(second.judge(0.5, 10, 1.9));
+  EXPECT_FALSE(second.judge(1, 0.5, 10, 1.9));
   EXPECT_TRUE(second.has_stopped());
   EarlyStopping third(options);
   third.load_from(state, 2);
-  EXPECT_TRUE(third.judge(0.5, 10, 1.5));
+  EXPECT_TRUE(third.judge(1, 0.5, 10, 1.5));
   EXPECT_FALSE(third.has_stopped());
   // An earlier version's state has none: an equal score is no better one.
   StateDict earlier;
@@ -77,20 +77,20 @@ TEST(EarlyStopping, KeepsTheLossesInItsState) {
   }
   EarlyStopping old(options);
   old.load_from(earlier, 2);
-  EXPECT_FALSE(old.judge(0.5, 10, 0.1));
+  EXPECT_FALSE(old.judge(1, 0.5, 10, 0.1));
   EXPECT_TRUE(old.has_stopped());
 }
 
 TEST(EarlyStopping, GoesOnWithMorePatience) {
   EarlyStopping first(EarlyStoppingOptions{.patience = 2});
-  for (int i = 0; i < 3; ++i) first.judge(0.5, 10);
+  for (int i = 0; i < 3; ++i) first.judge(1, 0.5, 10);
   ASSERT_TRUE(first.has_stopped());
   StateDict state;
   first.save_to(state);
   EarlyStopping patient(EarlyStoppingOptions{.patience = 3});
   patient.load_from(state, 3);
   EXPECT_FALSE(patient.has_stopped());
-  patient.judge(0.5, 10);
+  patient.judge(1, 0.5, 10);
   EXPECT_TRUE(patient.has_stopped());
   EarlyStopping none;
   none.load_from(state, 3);
@@ -99,28 +99,28 @@ TEST(EarlyStopping, GoesOnWithMorePatience) {
 
 TEST(EarlyStopping, NeverStopsWithoutOptionsAndKnowsTheBest) {
   EarlyStopping stopping;
-  EXPECT_TRUE(stopping.judge(-3.0, 10));
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(stopping.judge(-3.0, 10));
+  EXPECT_TRUE(stopping.judge(1, -3.0, 10));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(stopping.judge(1, -3.0, 10));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_TRUE(stopping.judge(-2.0, 10));
+  EXPECT_TRUE(stopping.judge(1, -2.0, 10));
 }
 
 TEST(EarlyStopping, JudgesWhatHasBeenPrunedAnew) {
   EarlyStopping stopping(EarlyStoppingOptions{.patience = 3});
-  EXPECT_TRUE(stopping.judge(0.9, 1000));
-  EXPECT_FALSE(stopping.judge(0.8, 1000));
-  EXPECT_FALSE(stopping.judge(0.8, 991));  // positions that an update has not filled yet
-  EXPECT_TRUE(stopping.judge(0.6, 900));
-  EXPECT_TRUE(stopping.judge(0.5, 500));
-  EXPECT_FALSE(stopping.judge(0.4, 500));
-  EXPECT_TRUE(stopping.judge(0.7, 1000));  // denser, and better
-  EXPECT_FALSE(stopping.judge(0.6, 1000));
-  EXPECT_FALSE(stopping.judge(0.6, 1000));
+  EXPECT_TRUE(stopping.judge(1, 0.9, 1000));
+  EXPECT_FALSE(stopping.judge(1, 0.8, 1000));
+  EXPECT_FALSE(stopping.judge(1, 0.8, 991));  // positions that an update has not filled yet
+  EXPECT_TRUE(stopping.judge(1, 0.6, 900));
+  EXPECT_TRUE(stopping.judge(1, 0.5, 500));
+  EXPECT_FALSE(stopping.judge(1, 0.4, 500));
+  EXPECT_TRUE(stopping.judge(1, 0.7, 1000));  // denser, and better
+  EXPECT_FALSE(stopping.judge(1, 0.6, 1000));
+  EXPECT_FALSE(stopping.judge(1, 0.6, 1000));
   StateDict state;
   stopping.save_to(state);
   EarlyStopping resumed(EarlyStoppingOptions{.patience = 3});
   resumed.load_from(state, 3);
-  EXPECT_TRUE(resumed.judge(0.2, 100));
+  EXPECT_TRUE(resumed.judge(1, 0.2, 100));
   EXPECT_FALSE(resumed.has_stopped());
   // An earlier version's state tells no nonzeros.
   StateDict earlier;
@@ -129,21 +129,21 @@ TEST(EarlyStopping, JudgesWhatHasBeenPrunedAnew) {
   }
   EarlyStopping old(EarlyStoppingOptions{.patience = 3});
   old.load_from(earlier, 3);
-  EXPECT_FALSE(old.judge(0.2, 100));
+  EXPECT_FALSE(old.judge(1, 0.2, 100));
   EXPECT_TRUE(old.has_stopped());
 }
 
 TEST(EarlyStopping, GoesOnFromItsState) {
   const EarlyStoppingOptions options{.patience = 2};
   EarlyStopping first(options);
-  first.judge(0.5, 10);
-  first.judge(0.4, 10);
+  first.judge(1, 0.5, 10);
+  first.judge(1, 0.4, 10);
   StateDict state;
   first.save_to(state);
   EXPECT_FALSE(state.contains("best_loss"));
   EarlyStopping second(options);
   second.load_from(state, 2);
-  EXPECT_FALSE(second.judge(0.45, 10));
+  EXPECT_FALSE(second.judge(1, 0.45, 10));
   EXPECT_TRUE(second.has_stopped());
   StateDict stopped;
   second.save_to(stopped);

@@ -25,7 +25,7 @@ RunState some_state() {
                   .examples = 4,
                   .answers = 4},
                  0.25, 3);
-  state.stopping.judge(0.5, 10);
+  state.stopping.judge(1, 0.5, 10);
   state.last_evaluated_step = 2;
   state.training_flops = 1.5e12;
   state.test = {.loss = 1.5, .accuracy = 0.25, .examples = 8};
