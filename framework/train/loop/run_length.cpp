@@ -65,11 +65,11 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
   std::optional<DataSplits> data;
   Config data_section;
   int64_t steps = kFirstLength;
-  const auto build = [&](Config of) {
-    if (!data) return build_experiment(of, Start::Fresh, job);
+  const auto build = [&](Config of, Start start) {
+    if (!data) return build_experiment(of, start, job);
     of.set("data", data_section.clone());
     try {
-      return build_experiment_on(*data, of, Start::Fresh, job);
+      return build_experiment_on(*data, of, start, job);
     } catch (const ConfigError& error) {
       throw ConfigError(fmt::format("{} (in train.seconds = {} there is time for {})", error.what(),
                                     seconds, plural(steps, "step")));
@@ -79,7 +79,7 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
   for (const double share : {0.3, 0.7}) {
     Config tried = config.clone();
     set_length(tried, steps);
-    const std::unique_ptr<Experiment> trial = build(tried);
+    const std::unique_ptr<Experiment> trial = build(tried, Start::Trial);
     const std::optional<RunTime> measured = measure_run(*trial, share * budget);
     if (!measured) {
       config.get("train").get("seconds").error(
@@ -93,7 +93,7 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
   }
   set_length(config, steps);
   const double wholly = time.total() / static_cast<double>(time.steps);
-  return {.experiment = build(config),
+  return {.experiment = build(config, Start::Fresh),
           .note = fmt::format(
               "length    {} {} about {:.4g} s: {} each, {} with evaluations and checkpoints "
               "(train.seconds)",

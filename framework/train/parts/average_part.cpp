@@ -13,7 +13,7 @@ void finish_average(ExperimentBuild& b) {
     e.average = std::make_unique<WeightAverage>(*e.model, *e.train.ema, e.model->buffers());
   }
   // Before a gradient or a state is allocated; a checkpoint's masks are not there yet.
-  if (b.start == Start::Fresh) e.require_training_fits(total_memory());
+  if (b.start == Start::Fresh || e.is_trial) e.require_training_fits(total_memory());
 }
 
 }  // namespace

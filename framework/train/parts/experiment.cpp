@@ -20,6 +20,7 @@ std::unique_ptr<Experiment> build(const Config& config, Start start,
   require_known_sections(config);
   auto e = std::make_unique<Experiment>();
   e->config = config;
+  e->is_trial = start == Start::Trial;
   if (!config.has("train")) e->config.set("train", Config::map());
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));

@@ -57,6 +57,7 @@ struct Experiment {
   std::unique_ptr<WeightAverage> average;            ///< null: the weights themselves are evaluated
   /// Null: products run with the weights as they are (`quantize.algorithm: qat`).
   std::shared_ptr<QuantizationAware> quantization;
+  bool is_trial = false;                   ///< Start::Trial
   std::string chosen = {};                 ///< defaults of a new run, in words, if any
   std::vector<std::string> notes = {};     ///< lines for the log, of `model.init_from`
   std::vector<std::string> warnings = {};  ///< the same, to be logged as warnings
@@ -73,7 +74,7 @@ struct Experiment {
   /// Examples trained on in the first steps, counted again in each epoch.
   int64_t examples_until(int64_t step) const;
   /// The sparsity algorithm's forecast for these steps; empty for dense training.
-  /// *Errors:* ConfigError when that can only be a mistake.
+  /// *Errors:* ConfigError when that can only be a mistake; the plan of a trial is then empty.
   std::vector<PlannedParameter> plan() const;
 
   /// Values, gradients, optimizer states and averages must fit in the given bytes; activations come
@@ -106,6 +107,7 @@ struct Experiment {
 /// Where the model's values come from.
 enum class Start {
   Fresh,      ///< drawn by the seed, or read from `model.init_from`
+  Trial,      ///< the same, of a run whose length is not known yet: no schedule is refused for it
   Untrained,  ///< the same, of a model that is not trained here: gradients and states need not fit
   FromCheckpoint,  ///< a checkpoint is loaded next: `model.init_from` is not read again
 };

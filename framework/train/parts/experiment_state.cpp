@@ -82,6 +82,7 @@ std::vector<PlannedParameter> Experiment::plan() const {
   try {
     return sparsity->plan(total_steps());
   } catch (const ConfigError& error) {
+    if (is_trial) return {};
     config.get(config.has("sparsity") ? "sparsity" : "sparsifiers").error(error.what());
   }
 }

@@ -15,6 +15,7 @@ void build_optimizer(ExperimentBuild& b) {
 }
 
 void check_optimizer(ExperimentBuild& b) {
+  if (b.e.is_trial) return;
   require_learning_rates(b.e.config.at("optimizer"), b.e.total_steps());
 }
 

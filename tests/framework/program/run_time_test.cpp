@@ -87,6 +87,19 @@ TEST_F(RunTimes, SecondsAreMadeSteps) {
   EXPECT_EQ(timeless_events(run_dir()), timeless_events(run_dir("again")));
 }
 
+// The rate would be negative after 99,000 steps: fewer than were tried first, more than there are.
+TEST_F(RunTimes, SecondsAreHeldAgainstSchedulesOfTheirStepsAlone) {
+  const std::string fits = "{type: linear, init: 0.1, slope: -1.01e-6}";
+  const Ended ended = train({"--set", "train.seconds=0.1", "--set", "optimizer.lr=" + fits});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_LT(summary(run_dir()).at("steps").as<int64_t>(), 99'000);
+  const Ended wrong = train({"--set", "train.seconds=0.5", "--set",
+                             "optimizer.lr={type: linear, init: 0.1, slope: -0.09}"},
+                            "wrong");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("the learning-rate schedule gives -0.08"));  // when measured
+}
+
 TEST_F(RunTimes, ARunOfSecondsResumesWithItsSteps) {
   const std::vector<std::string> words{"train",   config(), "--run-dir",
                                        run_dir(), "--set",  "train.seconds=1"};
