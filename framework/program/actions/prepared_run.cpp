@@ -12,7 +12,9 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/job/job.hpp"
@@ -235,6 +237,16 @@ DataCheck vocabulary_check(const std::optional<CheckpointFile>& checkpoint) {
   };
 }
 
+// What a new run of this length would refuse: the length may have changed.
+void warn_about_plan(const Experiment& experiment) {
+  try {
+    experiment.plan();
+  } catch (const ConfigError& mistake) {
+    log_warning(fmt::format("of {}, the run does not do what its sparsity section states: {}",
+                            plural(experiment.total_steps(), "step"), mistake.what()));
+  }
+}
+
 PreparedRun prepare_resumed(const RunToPrepare& wanted) {
   const std::shared_ptr<Communicator>& job = wanted.job;
   Resumption run =
@@ -254,6 +266,7 @@ PreparedRun prepare_resumed(const RunToPrepare& wanted) {
   if (checkpoint) {
     trainer->resume(*checkpoint,
                     wanted.change ? ChangedOrigins::Accepted : ChangedOrigins::Refused);
+    if (is_first(wanted)) warn_about_plan(*experiment);
   }
   if (wanted.when_built) wanted.when_built(*experiment, checkpoint);
   if (is_first(wanted)) {

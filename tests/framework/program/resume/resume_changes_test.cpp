@@ -83,6 +83,20 @@ TEST_F(ResumeChanges, AllowsWhatDoesNotTouchTheNumbers) {
   }
 }
 
+// A new run of this length would be refused.
+TEST_F(ResumeChanges, WarnOfALengthThatDoesNotFitTheSparsity) {
+  ASSERT_EQ(train({"--set", "sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}).code,
+            0);
+  const Ended same = train({"--resume"});
+  EXPECT_EQ(same.code, 0);
+  EXPECT_THAT(same.err, Not(HasSubstr("sparsity section")));
+  const Ended longer = train({"--resume", "--set", "train.epochs=4"});
+  EXPECT_EQ(longer.code, 0);
+  EXPECT_THAT(longer.err, HasSubstr("of 24 steps, the run does not do what its sparsity section "
+                                    "states: "));
+  EXPECT_THAT(longer.err, HasSubstr("leave the network dense at the end"));
+}
+
 TEST_F(ResumeChanges, ContinuesAFinishedRunThatIsMadeLonger) {
   ASSERT_EQ(train().code, 0);
   const Ended ended = train({"--resume", "--set", "train.epochs=4"});
