@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/progress.h"
+#include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
 namespace {
@@ -62,6 +63,18 @@ std::string spent_in_words(double spent, Budget by) {
   return fmt::format("after {:.4g} s of training", spent);
 }
 
+// The nonzeros after a step, in place of those of the run's model.
+void count_nonzeros(RunData& run, double step) {
+  const Config nnz = run.summary.get("nnz"), best = run.summary.get("best_step");
+  if (!nnz.is_number()) return;
+  const bool is_best = run.summary.get("stopped_early") == Config(true) && best.is_number();
+  const double pruned_later =
+      sum_of_nonzeros(run, step) - sum_of_nonzeros(run, is_best ? best.as<double>() : INFINITY);
+  if (pruned_later == 0.0) return;
+  run.summary.set("nnz", static_cast<int64_t>(nnz.as<double>() + pruned_later));
+  run.summary.erase("parameter_bytes");  // not known of that step
+}
+
 }  // namespace
 
 std::string EqualBudget::in_words(Budget by) const { return spent_in_words(most, by); }
@@ -98,6 +111,7 @@ EqualBudget cut_to_equal_budget(std::vector<RunData> runs, Budget by) {
     }
     if (run.summary.is_map()) {
       run.summary = run.summary.clone();
+      count_nonzeros(run, last);
       run.summary.set("steps", last);
       if (times[i].are_known()) run.summary.set("train_seconds", times[i].at(last));
     }

@@ -188,6 +188,10 @@ void add_results_of_summary(RunData& run) {
       }
     }
   }
+  // A run without evaluations that is shorter than train.log_every has written no event.
+  const auto steps = step_of(run.summary, "steps");
+  const auto loss = number_of(run.summary, "train_loss");
+  if (steps && loss && run.splits.empty()) run.splits["train"]["loss"].add(*steps, *loss);
   if (lacks_events) {
     run.remarks.emplace_back(
         "metrics.jsonl lacks the last or the best evaluation, which summary.json has");

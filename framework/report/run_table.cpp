@@ -127,8 +127,9 @@ double nonzeros_at(const LayerData& layer, double step) {
   return last_until(layer.nnz, step);
 }
 
-// The number of nonzeros of all sparse layers at a step. A layer without update events has none to
-// count: its density is used.
+}  // namespace
+
+// A layer without update events has none to count: its density is used.
 double sum_of_nonzeros(const RunData& run, double step) {
   double sum = 0.0;
   for (const LayerData& layer : run.layers) {
@@ -141,6 +142,8 @@ double sum_of_nonzeros(const RunData& run, double step) {
   }
   return sum;
 }
+
+namespace {
 
 // The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
 // judges: by the validation split where there is one, by accuracy or the precision at 1 (of equal

@@ -41,6 +41,9 @@ struct RunResult {
 
 RunResult result_of(const RunData& run);
 
+/// The number of nonzeros of all sparse layers after a step.
+double sum_of_nonzeros(const RunData& run, double step);
+
 /// The best first: by precision at 1 or accuracy (of runs that have one), then by loss; language
 /// models by bits per character where all have it, else by loss; runs without a result last. Equal
 /// ones stay in their order. Runs of different tasks are for `ranked_by_task`.

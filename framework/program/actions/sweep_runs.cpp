@@ -312,7 +312,7 @@ class Sweep {
               ? fmt::format("precision at 1 {:.2f} %", 100.0 * result.precision_at_1)
           : !std::isnan(result.r2) ? fmt::format("R² {:.4f}", result.r2)
                                    : fmt::format("loss {:.4g}", result.loss);
-      say(place, result.split + " " + metric);
+      say(place, result.split.empty() ? "no result" : result.split + " " + metric);
       return;
     }
     if (last_signal != 0) return;

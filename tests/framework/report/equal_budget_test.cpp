@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <utility>
+
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/report/run_table.hpp"
 #include "throws.h"
@@ -54,6 +57,31 @@ TEST(EqualBudget, KeepsTheFirstResultOfARunThatHasNoneBefore) {
   EXPECT_EQ(result_of(equal.runs[0]).step, 10.0);
   EXPECT_THAT(equal.runs[0].remarks,
               testing::ElementsAre("is compared by its first evaluation, after 10 s of training"));
+}
+
+TEST(EqualBudget, CountsTheNonzerosOfThatStep) {
+  RunData pruned = run_of("pruned", 5, 0.1);
+  LayerData& layer = pruned.layers.emplace_back();
+  for (const auto& [step, nnz] : {std::pair(15.0, 80.0), {25.0, 60.0}, {45.0, 20.0}}) {
+    layer.nnz.add(step, nnz);
+  }
+  pruned.summary = Config::map(
+      {{"steps", 50}, {"nnz", 30}, {"numel", 110}, {"parameter_bytes", 1000}});  // ten dense ones
+  RunData stopped = pruned;
+  stopped.summary = pruned.summary.clone();
+  stopped.summary.set("stopped_early", true);
+  stopped.summary.set("best_step", 40);
+  stopped.summary.set("nnz", 70);
+  const EqualBudget equal =
+      cut_to_equal_budget({pruned, stopped, run_of("short", 3, 0.1)}, Budget::Step);
+  for (const size_t i : {0u, 1u}) {
+    const RunResult result = result_of(equal.runs[i]);
+    EXPECT_EQ(result.step, 30.0);
+    EXPECT_EQ(result.nnz, 70.0);
+    EXPECT_DOUBLE_EQ(result.density, 70.0 / 110.0);
+  }
+  EXPECT_TRUE(std::isnan(result_of(equal.runs[0]).parameter_bytes));
+  EXPECT_EQ(result_of(equal.runs[1]).parameter_bytes, 1000.0);  // as pruned as its best model
 }
 
 TEST(EqualBudget, RefusesRunsWithoutResultsOrTimes) {

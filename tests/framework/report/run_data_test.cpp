@@ -56,6 +56,13 @@ TEST_F(RunDataOfAFolder, TakesFromTheSummaryWhatEventsHaveLost) {
   }
 }
 
+TEST_F(RunDataOfAFolder, HasTheTrainingLossOfARunWithoutEvents) {
+  const RunResult result = result_of(read("", R"({"steps": 12, "train_loss": 1.75})"));
+  EXPECT_EQ(result.split, "train");
+  EXPECT_EQ(result.step, 12.0);
+  EXPECT_EQ(result.loss, 1.75);
+}
+
 // They have times of evaluations alone.
 TEST_F(RunDataOfAFolder, HasTimesOfRunsThatAreShorterThanTheIntervalOfTheirLog) {
   const std::string evaluations = R"({"step": 8, "split": "test", "loss": 2.0, "seconds": 1.0}
