@@ -33,15 +33,14 @@ std::optional<Amount> amount_of(std::string_view text) {
   return amount;
 }
 
-// Nothing where a scalar is no position.
+// Nothing where a scalar is no position, or stands in a key that has none.
 std::optional<int64_t> steps_of(const Config& value, bool counts_steps, const RunLength& length) {
-  if (!value.is_scalar() || value.is_number()) return std::nullopt;
+  if (!counts_steps || !value.is_scalar() || value.is_number()) return std::nullopt;
   const std::string text = value.text();
   const std::optional<Amount> amount = amount_of(text);
   if (!amount) return std::nullopt;
   double unit = 0.0;
   if (amount->unit == "%") {
-    if (!counts_steps) return std::nullopt;
     if (!(amount->number >= 0.0 && amount->number <= 100.0)) value.fail("0 % to 100 % of the run");
     unit = static_cast<double>(length.steps) / 100.0;
   } else if (amount->unit == "epochs" || amount->unit == "epoch") {

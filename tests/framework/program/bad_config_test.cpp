@@ -221,6 +221,8 @@ TEST_F(BadConfig, OfOptimizers) {
   refuses("optimizer={}", "optimizer.type: a required key is missing");
   refuses("optimizer.type=adm", "unknown optimizer 'adm'; did you mean 'adam'?");
   refuses("optimizer.lr=x", "optimizer.lr: expected a number, a list of numbers or a map");
+  refuses("optimizer.lr=0.001 epochs", "optimizer.lr: expected a number, a list of numbers or");
+  refuses("optimizer.weight_decay=1 step", "optimizer.weight_decay: expected");
   refuses("optimizer.lr=-1", "optimizer.lr: expected a finite number of at least 0");
   for (const char* key : {"optimizer.lr", "optimizer.weight_decay", "optimizer.eps"}) {
     refuses(std::string(key) + "=.inf",
