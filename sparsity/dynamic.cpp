@@ -187,12 +187,18 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
   const int64_t last = updates.back();
   const Config sparsity = options().sparsity.schedule().config();
   const std::string type = schedule_type(sparsity);
-  const char* end_key = type == "polynomial" ? "end" : type == "cosine" ? "half_period" : nullptr;
-  if (end_key != nullptr && static_cast<double>(last) < sparsity.required<double>(end_key)) {
+  double end = 0.0;
+  if (type == "polynomial") {
+    end = sparsity.required<double>("end");
+  } else if (type == "cosine" || type == "cosine_once") {
+    end =
+        sparsity.optional<double>("start").value_or(0.0) + sparsity.required<double>("half_period");
+  }
+  if (static_cast<double>(last) < end) {
     throw ConfigError(
         fmt::format("{}: the sparsity schedule ({}) ends at step {}, after the last update at step "
                     "{}: its final value is never reached",
-                    name, type, sparsity.get(end_key).text(), last));
+                    name, type, end, last));
   }
 }
 

@@ -127,6 +127,10 @@ TEST(PlanTest, RefusesASparsityScheduleThatHasNotEnded) {
       "{algorithm: gmp, sparsity: {type: cosine, init: 0.1, minimum: 0.9, half_period: 40}, "
       "update: {freq: 5}}",
       12, "(cosine) ends at step 40, after the last update at step 10");
+  expect_refused(
+      "{algorithm: gmp, sparsity: {type: cosine_once, init: 0.1, minimum: 0.9, half_period: 8, "
+      "start: 3}, update: {freq: 5}}",
+      12, "(cosine_once) ends at step 11, after the last update at step 10");
 }
 
 TEST(PlanTest, RefusesADropFractionThatRisesAgain) {
