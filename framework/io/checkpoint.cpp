@@ -70,9 +70,9 @@ int64_t count_attribute(const Hdf5File& file, const char* name) {
 }
 
 // The seal in front of the file names its format too; the two are written together.
-void require_known_format(const Hdf5File& file) {
+int64_t known_format(const Hdf5File& file) {
   const int64_t format = file.attribute_integer("/", "format_version");
-  if (format >= 1 && format <= kCheckpointFormat) return;
+  if (format >= 1 && format <= kCheckpointFormat) return format;
   throw DataError(
       fmt::format("its attribute 'format_version' is {}, but this version of lacuna reads from 1 "
                   "to {}: use a newer one",
@@ -124,7 +124,7 @@ Checkpoint read_content(const std::string& path) {
   const Hdf5File file = Hdf5File::open(path);
   Checkpoint checkpoint;
   checkpoint.step = count_attribute(file, "step");
-  require_known_format(file);
+  checkpoint.format_version = known_format(file);
   checkpoint.config_yaml = file.attribute_text("/", "config");
   checkpoint.train_seconds = seconds_attribute(file, "train_seconds");
   checkpoint.metrics_bytes = count_attribute(file, "metrics_bytes");

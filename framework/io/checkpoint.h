@@ -34,6 +34,8 @@ struct Checkpoint {
   /// Of the arithmetic that computed the state (core/arithmetic_revision.h); none in files of
   /// versions that had no such number.
   std::optional<int64_t> arithmetic_revision = kArithmeticRevision;
+  /// The format of the file; set by reading. Writing ignores it: new files have kCheckpointFormat.
+  int64_t format_version = kCheckpointFormat;
 };
 
 /// Writes the file whole or not at all: to a temporary file in the same folder, which is

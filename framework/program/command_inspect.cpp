@@ -203,7 +203,7 @@ int run_inspect(const InspectCommand& command) {
   };
   if (command.json) {
     Config report = Config::map({{"checkpoint", path},
-                                 {"format_version", kCheckpointFormat},
+                                 {"format_version", checkpoint.format_version},
                                  {"lacuna_version", checkpoint.lacuna_version},
                                  {"step", checkpoint.step},
                                  {"numel", numel},

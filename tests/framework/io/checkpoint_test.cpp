@@ -211,6 +211,22 @@ TEST(Checkpoint, RefusesANewerFormatAndReadsOlderOnes) {
   }
 }
 
+TEST(Checkpoint, KeepsTheFormatOfItsFile) {
+  const TemporaryFolder folder;
+  for (const int64_t format : {int64_t{1}, kCheckpointFormat}) {
+    Hdf5File file = Hdf5File::create(folder / "a.h5", {.user_block_bytes = kSealBytes});
+    file.write_attribute("/", "format_version", format);
+    file.write_attribute("/", "lacuna_version", std::string("0.1.0"));
+    file.write_attribute("/", "step", int64_t{5});
+    file.write_attribute("/", "config", std::string("model: []\n"));
+    file.write_attribute("/", "train_seconds", 1.0);
+    file.write_attribute("/", "metrics_bytes", int64_t{0});
+    file.close();
+    seal_file(folder / "a.h5", format);
+    EXPECT_EQ(read_checkpoint(folder / "a.h5").format_version, format);
+  }
+}
+
 TEST(Checkpoint, RefusesSealedFilesWithOtherContent) {
   const TemporaryFolder folder;
   Hdf5File file = Hdf5File::create(folder / "a.h5", {.user_block_bytes = kSealBytes});
