@@ -30,7 +30,7 @@ case "$*" in
   '') ;;
   --benchmarks) packages+=("${of_benchmarks[@]}") ;;
   --packages) packages+=(dpkg-dev file libopenmpi-dev "${of_python[@]}") ;;
-  --python) packages+=("${of_python[@]}" python3-venv) ;;
+  --python) packages+=("${of_python[@]}" python3-venv python3-wheel) ;;
   --docs) packages=(doxygen python3) ;;
   --peers) packages=(python3-torch libopenblas0-openmp python3-matplotlib) ;;
   --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}" "${of_python[@]}") ;;

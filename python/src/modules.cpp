@@ -182,8 +182,9 @@ void bind_module(py::module_& module) {
       .def(
           "load_weights", [](Module& m, const std::string& path) { load_weights(path, m); },
           py::arg("path"), ReleaseGil(),
-          "Loads the weights of a checkpoint, a run folder, or a file of another tool "
-          "(.safetensors, .npz, .npy). Raises CheckpointError.")
+          "Loads the weights of a checkpoint, a run folder, a Hugging Face folder, or a file of "
+          "another tool (.safetensors, .safetensors.index.json, .npz, .npy, or .onnx that lacuna "
+          "wrote). Raises CheckpointError.")
       .def("initialize", &Module::initialize, py::arg("seed"), "Draws new initial values.")
       .def(
           "apply",
