@@ -63,13 +63,11 @@ std::string spent_in_words(double spent, Budget by) {
   return fmt::format("after {:.4g} s of training", spent);
 }
 
-// The nonzeros after a step, in place of those of the run's model.
+// The nonzeros after a step, in place of those after the last one, which the summary has.
 void count_nonzeros(RunData& run, double step) {
-  const Config nnz = run.summary.get("nnz"), best = run.summary.get("best_step");
+  const Config nnz = run.summary.get("nnz");
   if (!nnz.is_number()) return;
-  const bool is_best = run.summary.get("stopped_early") == Config(true) && best.is_number();
-  const double pruned_later =
-      sum_of_nonzeros(run, step) - sum_of_nonzeros(run, is_best ? best.as<double>() : INFINITY);
+  const double pruned_later = sum_of_nonzeros(run, step) - sum_of_nonzeros(run, INFINITY);
   if (pruned_later == 0.0) return;
   run.summary.set("nnz", static_cast<int64_t>(nnz.as<double>() + pruned_later));
   run.summary.erase("parameter_bytes");  // not known of that step

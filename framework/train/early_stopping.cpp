@@ -1,5 +1,6 @@
 #include "lacuna/framework/train/early_stopping.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace lacuna {
@@ -51,8 +52,11 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   has_stopped_ = state.count("stopped_early", 1) != 0 && options_ &&
                  evaluations_without_gain_ >= options_->patience;
   constexpr int64_t kMostSteps = int64_t{1} << 48;
-  // Without it, of an earlier version, all count.
-  first_counted_ = state.contains("first_counted") ? state.count("first_counted", kMostSteps) : 0;
+  // Without it, of an earlier version, all count. The plan is later where the run is longer now, or
+  // where a run without training wrote the checkpoint.
+  first_counted_ = state.contains("first_counted")
+                       ? std::max(first_counted_, state.count("first_counted", kMostSteps))
+                       : 0;
   if (state.contains("best_score")) best_score_ = state.number("best_score");
   constexpr int64_t kMostNonzeros = int64_t{1} << 48;  // more than there is memory for
   if (state.contains("best_nonzeros")) {               // which earlier versions did not save

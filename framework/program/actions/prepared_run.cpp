@@ -237,14 +237,28 @@ DataCheck vocabulary_check(const std::optional<CheckpointFile>& checkpoint) {
   };
 }
 
-// What a new run of this length would refuse: the length may have changed.
-void warn_about_plan(const Experiment& experiment) {
+// What a new run of this length would refuse, and one of the length before would not. *Requires*
+// the experiment before its state is loaded, as that of a new run.
+void warn_about_plan(const Experiment& experiment, const Config& before) {
+  if (experiment.sparsity == nullptr) return;
+  const Period length = TrainOptions::from_config(before.get("train").clone()).length;
+  const int64_t steps = experiment.total_steps(),
+                steps_before = length.in_steps(experiment.steps_per_epoch());
+  if (steps == steps_before) return;
+  std::string mistake;
   try {
-    experiment.plan();
-  } catch (const ConfigError& mistake) {
-    log_warning(fmt::format("of {}, the run does not do what its sparsity section states: {}",
-                            plural(experiment.total_steps(), "step"), mistake.what()));
+    experiment.sparsity->plan(steps);
+    return;
+  } catch (const ConfigError& error) {
+    mistake = error.what();
   }
+  try {
+    experiment.sparsity->plan(steps_before);
+  } catch (const ConfigError&) {
+    return;  // it never did: a run of phases that goes on from a pruned one
+  }
+  log_warning(fmt::format("in {}, the run does not do what its sparsity section states: {}",
+                          plural(steps, "step"), mistake));
 }
 
 PreparedRun prepare_resumed(const RunToPrepare& wanted) {
@@ -264,9 +278,9 @@ PreparedRun prepare_resumed(const RunToPrepare& wanted) {
   }
   auto trainer = std::make_unique<Trainer>(*experiment, folder, wanted.progress);
   if (checkpoint) {
+    if (is_first(wanted)) warn_about_plan(*experiment, run.before);
     trainer->resume(*checkpoint,
                     wanted.change ? ChangedOrigins::Accepted : ChangedOrigins::Refused);
-    if (is_first(wanted)) warn_about_plan(*experiment);
   }
   if (wanted.when_built) wanted.when_built(*experiment, checkpoint);
   if (is_first(wanted)) {

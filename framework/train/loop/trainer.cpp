@@ -55,7 +55,10 @@ int64_t last_change_of_nonzeros(const Experiment& experiment) {
   for (const PlannedParameter& planned : plan) {
     if (planned.nnz_before != planned.initial_nnz) last = std::max(last, planned.begin);
     if (!planned.changes.empty()) {
-      last = std::max(last, planned.changes.back().step);
+      int64_t nonzeros = planned.initial_nnz;
+      for (const auto& change : planned.changes) {
+        if (change.nnz != std::exchange(nonzeros, change.nnz)) last = std::max(last, change.step);
+      }
     } else if (planned.initial_nnz != planned.final_nnz && !planned.update_steps.empty()) {
       last = std::max(last, planned.update_steps.front());
     }

@@ -63,6 +63,29 @@ TEST_F(EarlyStoppingOfRuns, WaitsUntilTheModelIsPruned) {
   }
 }
 
+// Numbers of nonzeros that do not change are not waited for, and those of the length that the run
+// has now are.
+TEST_F(EarlyStoppingOfRuns, CountsByThePlanOfTheLengthThatTheRunHas) {
+  const std::vector<std::string> frozen = {"--set", "optimizer={type: sgd, lr: 0}", "--set",
+                                           "train.early_stopping={patience: 1}", "--set"};
+  std::vector<std::string> constant = frozen;
+  constant.insert(constant.end(), {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 20}}",
+                                   "--set", "train.epochs=10"});
+  ASSERT_EQ(train(constant, "constant").code, 0);
+  EXPECT_EQ(summary(run_dir("constant")).required<int>("steps"), 10);
+  std::vector<std::string> pruned = frozen;
+  pruned.insert(pruned.end(), {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 8}}",
+                               "--set", "train.steps=8"});
+  const Ended ended = train(pruned, "longer");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  ASSERT_EQ(
+      run_lacuna({"train", "--resume", "--run-dir", run_dir("longer"), "--set", "train.steps=60"})
+          .code,
+      0);
+  const int at_24 = summary(run_dir("longer")).required<int>("steps");
+  EXPECT_GE(at_24, 24);
+}
+
 // Of equal accuracies the lower loss is better: training goes on while the loss falls, and best.h5
 // is of the lowest.
 TEST_F(EarlyStoppingOfRuns, GoesByTheLossWhereAccuraciesAreEqual) {

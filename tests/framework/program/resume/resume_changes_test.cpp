@@ -92,9 +92,21 @@ TEST_F(ResumeChanges, WarnOfALengthThatDoesNotFitTheSparsity) {
   EXPECT_THAT(same.err, Not(HasSubstr("sparsity section")));
   const Ended longer = train({"--resume", "--set", "train.epochs=4"});
   EXPECT_EQ(longer.code, 0);
-  EXPECT_THAT(longer.err, HasSubstr("of 24 steps, the run does not do what its sparsity section "
+  EXPECT_THAT(longer.err, HasSubstr("in 24 steps, the run does not do what its sparsity section "
                                     "states: "));
   EXPECT_THAT(longer.err, HasSubstr("leave the network dense at the end"));
+}
+
+// As those of one-shot pruning: the first phase leaves nothing for a plan of the whole to change.
+TEST_F(ResumeChanges, DoNotWarnOfPhasesThatAreMadeLonger) {
+  ASSERT_EQ(train({"--set",
+                   "sparsity={phases: [{until: 4, algorithm: wanda, sparsity: 0.5, calibration: "
+                   "32}, {algorithm: static, sparsity: 0.8}]}"})
+                .code,
+            0);
+  const Ended longer = train({"--resume", "--set", "train.epochs=4"});
+  EXPECT_EQ(longer.code, 0);
+  EXPECT_THAT(longer.err, Not(HasSubstr("sparsity section")));
 }
 
 TEST_F(ResumeChanges, ContinuesAFinishedRunThatIsMadeLonger) {
