@@ -21,8 +21,8 @@ number() { # OPTION VALUE
 }
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
   case "$1" in
-    --restarts) number "$1" "${2:-}"; restarts=$2; shift 2 ;;
-    --wait) number "$1" "${2:-}"; pause=$2; shift 2 ;;
+    --restarts) number "$1" "${2:-}"; restarts=$((10#$2)); shift 2 ;;
+    --wait) number "$1" "${2:-}"; pause=$((10#$2)); shift 2 ;;
     *) launch+=("$1"); shift ;;
   esac
 done
@@ -75,7 +75,9 @@ for ((start = 0; ; ++start)); do
   esac
   if [ -n "$stopped" ] || [ "$start" -ge "$restarts" ]; then exit "$code"; fi
   echo "cluster: the job ended with code $code; start $((start + 2)) of $((restarts + 1)) in $pause s" >&2
-  sleep "$pause" &
-  wait $! || kill $! 2>/dev/null || true # a signal ends the wait
+  for ((second = 0; second < pause; ++second)); do
+    if [ -n "$stopped" ]; then exit "$code"; fi
+    sleep 1 || true # a signal to the whole group ends it
+  done
   if [ -n "$stopped" ]; then exit "$code"; fi
 done
