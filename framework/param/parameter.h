@@ -56,6 +56,8 @@ class Parameter final : public GradientSink {
   /// A dense parameter whose values are drawn when they are first needed. By then it has its full
   /// name, which is part of the generator's key.
   Parameter(const Shape& shape, const Initializer& initializer);
+  Parameter(const Parameter&) = delete;  // it would share the arrays
+  Parameter& operator=(const Parameter&) = delete;
 
   /// Keeps the parameter dense: sparsity algorithms skip it.
   bool requires_dense = false;
