@@ -55,7 +55,9 @@ class Build:
         return option in self.helps[program]
 
     def rows(self, case, layouts):
-        """The rows of a run; None where the program does not know the case."""
+        """The rows of a run; None where the program does not know the case, or is not there."""
+        if not (self.folder / f"bench_{case.program}").exists():
+            return None
         command = ["taskset", "-c", self.arguments.core] if self.arguments.core else []
         command += [str(self.folder / f"bench_{case.program}"), *case.options, "--quick", "--repetitions",
                     str(self.arguments.repetitions), "--threads", str(self.arguments.threads), "--sparsity",
