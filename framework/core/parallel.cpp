@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <string>
@@ -47,6 +49,21 @@ class BlockScope {
   int saved_;
   FlushDenormals flush_;
 };
+
+// Blocks that follow each other, which a thread runs before it takes those that are left of others.
+// So a thread has the same part of the examples in most loops, and finds in its core's caches what
+// it has written in the loop before. On processors whose cores share no near cache (Intel's),
+// another core's data takes several times as long.
+struct alignas(64) Share {
+  std::atomic<int64_t> next;
+  int64_t end;
+};
+
+constexpr int kMostShares = 128;
+
+int64_t begin_of_share(int64_t share, int64_t blocks, int64_t shares) {
+  return blocks / shares * share + std::min(share, blocks % shares);
+}
 
 }  // namespace
 
@@ -95,6 +112,12 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context) {
     for (int64_t block = 0; block < blocks; ++block) function(context, block);
     return;
   }
+  std::array<Share, kMostShares> shares;
+  const int count = std::min(threads, kMostShares);
+  for (int i = 0; i < count; ++i) {
+    shares[static_cast<size_t>(i)].next = begin_of_share(i, blocks, count);
+    shares[static_cast<size_t>(i)].end = begin_of_share(i + 1, blocks, count);
+  }
   std::atomic<bool> failed{false};
   std::exception_ptr error;
   has_team.store(true, std::memory_order_relaxed);
@@ -103,14 +126,17 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context) {
     const BlockScope scope;
 #pragma omp master
     if (omp_get_num_threads() > most_threads) most_threads = omp_get_num_threads();
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t block = 0; block < blocks; ++block) {
-      if (failed.load(std::memory_order_relaxed)) continue;
-      try {
-        function(context, block);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
+    try {
+      for (int i = 0; i < count; ++i) {
+        Share& share = shares[static_cast<size_t>((omp_get_thread_num() + i) % count)];
+        while (!failed.load(std::memory_order_relaxed)) {
+          const int64_t block = share.next.fetch_add(1, std::memory_order_relaxed);
+          if (block >= share.end) break;
+          function(context, block);
+        }
       }
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
     }
   }
   if (error) std::rethrow_exception(error);

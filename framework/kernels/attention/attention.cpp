@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "lacuna/framework/core/array.h"
-#include "lacuna/framework/core/parallel_runs.hpp"
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/attention/attention_head.hpp"
 #include "lacuna/framework/kernels/attention/attention_plain.hpp"
 #include "lacuna/framework/kernels/attention/head_lanes.hpp"
@@ -140,7 +140,7 @@ void attention(const AttentionProblem& problem, const QkvTensors<const Tensor>& 
                float* lse) {
   if (use_reference_kernels()) return attention_plainly(problem, qkv, y, lse);
   const AttentionForwardKernel kernel = attention_forward_kernel();
-  parallel_runs(problem.batch * problem.heads, [&](int64_t task) {
+  parallel_blocks(problem.batch * problem.heads, [&](int64_t task) {
     const int64_t example = task / problem.heads, h = task % problem.heads;
     const int64_t kv = h / problem.group();
     NextHead next(problem, qkv, (task + 1) / problem.heads);
@@ -168,7 +168,7 @@ void attention_gradient(const AttentionProblem& problem, const QkvTensors<const 
     return attention_gradient_plainly(problem, qkv, y, lse, dy, dqkv);
   }
   const AttentionBackwardKernel kernel = attention_backward_kernel();
-  parallel_runs(problem.batch * problem.kv_heads, [&](int64_t task) {
+  parallel_blocks(problem.batch * problem.kv_heads, [&](int64_t task) {
     const int64_t example = task / problem.kv_heads, kv = task % problem.kv_heads;
     NextHead next(problem, qkv, (task + 1) / problem.kv_heads);
     if (problem.group() == 1) {

@@ -195,6 +195,22 @@ bool goes_by_two_slabs(const CsrStream& s) {
          internal::has_many_nonzeros(s);
 }
 
+constexpr int64_t kLine = 16;  // floats of a cache line
+
+// Parts of a batch whose sums are kept apart until the end, so that a thread reads the slabs that
+// it has written, and not also those of other cores. Only for narrow matrices: others read little
+// for each multiply-add, and their sums are large.
+int64_t parts_of_batch(const CsrStream& s, int64_t slabs) {
+  constexpr int64_t kSlabs = 6, kMost = 4, kNonzeros = 1 << 16;
+  if (s.blocks.size() != 1 || s.nnz > kNonzeros) return 1;
+  return std::clamp<int64_t>(slabs / kSlabs, 1, kMost);
+}
+
+// The first slab of a part: an even one.
+int64_t begin_of_part(int64_t part, int64_t parts, int64_t slabs) {
+  return part == parts ? slabs : slabs / 2 * part / parts * 2;
+}
+
 }  // namespace
 
 bool internal::gradient_takes_two_slabs() {
@@ -222,26 +238,42 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
   const auto run_two = HWY_DYNAMIC_DISPATCH(gradient_of_two_slabs);
   const bool by_two = goes_by_two_slabs(s);
   const int64_t slabs = slab_count(batch), full_slabs = batch / kSlabWidth;
-  const int64_t parts = csr_gradient_parts(s, batch);
-  BatchLanes sums(dy_sums, s.rows);
-  parallel_blocks(static_cast<int64_t>(s.blocks.size()) * parts, [&](int64_t unit) {
-    const CsrBlock& block = s.blocks[static_cast<size_t>(unit / parts)];
+  const int64_t batch_parts = parts_of_batch(s, slabs);
+  const int64_t row_parts = (csr_gradient_parts(s, batch) + batch_parts - 1) / batch_parts;
+  const auto units = static_cast<int64_t>(s.blocks.size()) * row_parts;
+  const int64_t stride = (s.nnz + kLine - 1) / kLine * kLine;
+  Array<float> others(static_cast<size_t>((batch_parts - 1) * stride));
+  BatchLanes sums(dy_sums, s.rows, batch_parts);
+  parallel_blocks(batch_parts * units, [&](int64_t at) {
+    const int64_t batch_part = at / units, unit = at % units;
+    const CsrBlock& block = s.blocks[static_cast<size_t>(unit / row_parts)];
     const CsrBlock part =
-        parts == 1 ? block : csr_part(s, block, unit % parts, parts, CsrCutAt::Rows);
+        row_parts == 1 ? block : csr_part(s, block, unit % row_parts, row_parts, CsrCutAt::Rows);
     float* lanes = nullptr;
-    csr_for_each_first_row(s, part, [&](int64_t row) { lanes = sums.begin(row, row + 1); });
-    int64_t slab = 0;
-    for (; by_two && slab + 2 <= full_slabs; slab += 2) {
-      run_two(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
-              adds || slab > 0, gradient, lanes, slab + 4 <= full_slabs);
+    csr_for_each_first_row(s, part,
+                           [&](int64_t row) { lanes = sums.begin(row, row + 1, batch_part); });
+    float* into = batch_part == 0 ? gradient : others.data() + (batch_part - 1) * stride;
+    const int64_t first = begin_of_part(batch_part, batch_parts, slabs),
+                  end = begin_of_part(batch_part + 1, batch_parts, slabs);
+    int64_t slab = first;
+    const auto added = [&] { return slab > first || (adds && batch_part == 0); };
+    for (; by_two && slab + 2 <= std::min(end, full_slabs); slab += 2) {
+      run_two(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth, added(),
+              into, lanes, slab + 4 <= std::min(end, full_slabs));
     }
-    for (; slab < slabs; ++slab) {
+    for (; slab < end; ++slab) {
       run(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
-          std::min(kSlabWidth, batch - slab * kSlabWidth), adds || slab > 0, gradient, lanes,
-          slab + 1 < slabs);
+          std::min(kSlabWidth, batch - slab * kSlabWidth), added(), into, lanes, slab + 1 < end);
     }
-    csr_for_each_first_row(s, part, [&](int64_t row) { sums.end(row, row + 1); });
+    if (batch_parts == 1)
+      csr_for_each_first_row(s, part, [&](int64_t row) { sums.end(row, row + 1); });
   });
+  if (batch_parts == 1) return;
+  sums.end(0, s.rows);
+  for (int64_t part = 0; part + 1 < batch_parts; ++part) {
+    const float* other = others.data() + part * stride;
+    for (int64_t i = 0; i < s.nnz; ++i) gradient[i] += other[i];
+  }
 }
 
 }  // namespace lacuna

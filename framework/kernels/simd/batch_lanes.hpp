@@ -15,28 +15,37 @@ class BatchLanes {
  public:
   static constexpr int64_t kLanes = 16;
 
-  /// `into`: the sums [rows]; null if they are not needed.
-  BatchLanes(float* into, int64_t rows)
-      : into_(into), lanes_(into == nullptr ? 0 : static_cast<size_t>(rows * kLanes)) {}
+  /// `into`: the sums [rows]; null if they are not needed. `parts`: of the batch, each with its own
+  /// partial sums.
+  BatchLanes(float* into, int64_t rows, int64_t parts = 1)
+      : into_(into),
+        rows_(rows),
+        parts_(parts),
+        lanes_(into == nullptr ? 0 : static_cast<size_t>(parts * rows * kLanes)) {}
 
-  /// Makes the partial sums of rows [first, end) zero. Returns those of row 0, or null.
-  float* begin(int64_t first, int64_t end) {
+  /// Makes a part's partial sums of rows [first, end) zero. Returns those of row 0, or null.
+  float* begin(int64_t first, int64_t end, int64_t part = 0) {
     if (into_ == nullptr) return nullptr;
-    std::fill(lanes_.data() + first * kLanes, lanes_.data() + end * kLanes, 0.0f);
-    return lanes_.data();
+    float* lanes = lanes_.data() + part * rows_ * kLanes;
+    std::fill(lanes + first * kLanes, lanes + end * kLanes, 0.0f);
+    return lanes;
   }
-  /// Writes the sums of rows [first, end).
+  /// Writes the sums of rows [first, end) over all parts.
   void end(int64_t first, int64_t end) {
     if (into_ == nullptr) return;
     for (int64_t row = first; row < end; ++row) {
       double sum = 0.0;
-      for (int64_t i = 0; i < kLanes; ++i) sum += lanes_[static_cast<size_t>(row * kLanes + i)];
+      for (int64_t part = 0; part < parts_; ++part) {
+        const float* lanes = lanes_.data() + (part * rows_ + row) * kLanes;
+        for (int64_t i = 0; i < kLanes; ++i) sum += lanes[i];
+      }
       into_[row] = static_cast<float>(sum);
     }
   }
 
  private:
   float* into_;
+  int64_t rows_, parts_;
   Array<float> lanes_;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "lacuna/framework/core/parallel_runs.hpp"
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {
@@ -26,7 +26,7 @@ inline bool slabs_exceed_cache(int64_t rows, int64_t columns, int64_t slabs) {
 template <class Run>
 void for_each_slab_part(int64_t batch, int64_t parts, const Run& run) {
   const int64_t slabs = slab_count(batch);
-  parallel_runs(slabs * parts, [&](int64_t unit) {
+  parallel_blocks(slabs * parts, [&](int64_t unit) {
     const int64_t slab = unit / parts;
     run(slab, unit % parts, std::min(kSlabWidth, batch - slab * kSlabWidth), slab + 1 < slabs);
   });

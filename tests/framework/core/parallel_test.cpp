@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -132,6 +133,25 @@ TEST(NumThreads, AreThoseThatReallyRun) {
   parallel_blocks(9, [](int64_t) {});
   EXPECT_EQ(internal::take_most_threads(), 3);
   EXPECT_EQ(internal::take_most_threads(), 1);
+  set_num_threads(before);
+}
+
+// So that a core finds in its caches what it wrote in the loop before. Blocks wait for each other
+// here, so none is left for another thread to take.
+TEST(NumThreads, EachHasTheSameShareInEveryLoop) {
+  const int before = num_threads();
+  set_num_threads(2);
+  for (int loop = 0; loop < 20; ++loop) {
+    std::vector<std::thread::id> ran_by(2);
+    std::atomic<int> begun{0};
+    parallel_blocks(2, [&](int64_t block) {
+      ran_by[static_cast<size_t>(block)] = std::this_thread::get_id();
+      ++begun;
+      while (begun < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(ran_by[0], std::this_thread::get_id());
+    EXPECT_NE(ran_by[1], ran_by[0]);
+  }
   set_num_threads(before);
 }
 
