@@ -10,6 +10,7 @@ void KindTable::add(const std::string& contender, const MsByKind& ms, const MsBy
   for (const auto& [kind, of_kind] : ms) largest = std::max(largest, of_kind);
   const size_t columns = table_.columns.size();
   table_.columns.push_back(contender);
+  table_.columns.push_back("bound");
   table_.columns.push_back("of bound");
   for (const auto& [kind, of_kind] : ms) {
     auto row = std::ranges::find_if(table_.rows, [&](const auto& r) { return r[0] == kind; });
@@ -17,9 +18,9 @@ void KindTable::add(const std::string& contender, const MsByKind& ms, const MsBy
     row->resize(columns);
     const auto bound = bounds.find(kind);
     row->push_back(fixed(of_kind, 2));
-    row->push_back(bound == bounds.end() || of_kind <= kWorthAShare * largest
-                       ? ""
-                       : fixed(100.0 * bound->second / of_kind, 0) + " %");
+    const bool is_shown = bound != bounds.end() && of_kind > kWorthAShare * largest;
+    row->push_back(is_shown ? fixed(bound->second, 2) : "");
+    row->push_back(is_shown ? fixed(100.0 * bound->second / of_kind, 0) + " %" : "");
   }
   for (auto& row : table_.rows) row.resize(table_.columns.size());
 }

@@ -136,7 +136,7 @@ const std::vector<PatternShape>& all_structures() {
   static const std::vector<PatternShape> all = {
       PatternShape::nm(2, 4),    PatternShape::nm(1, 4),    PatternShape::nm(3, 8),
       PatternShape::nm(2, 4, 8), PatternShape::nm(1, 4, 2), PatternShape::transposable_2_4(),
-      PatternShape::block(4, 4), PatternShape::block(1, 8), PatternShape::block(8, 2)};
+      PatternShape::block(4, 4), PatternShape::block(1, 4), PatternShape::block(8, 2)};
   return all;
 }
 

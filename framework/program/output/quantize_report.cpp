@@ -71,10 +71,12 @@ std::string advice_for(const Pattern& pattern, Int8Form form, double filled) {
     return fmt::format("less than 1.2 times faster than float32 with avx2; group: {} is faster",
                        enough);
   }
-  if (filled >= 3.5) return "";
+  const bool is_full = filled >= 3.5;
+  const std::string instead = is_full ? "" : std::string("; ") + kGroups;
   const double gain = filled / int8_group_nonzeros();
-  if (gain < 1.0) return fmt::format("slower than float32 csr; {}", kGroups);
-  if (gain < 1.2) return fmt::format("about as fast as float32 csr; {}", kGroups);
+  if (gain < 1.0) return "slower than float32 csr" + instead;
+  if (gain < 1.2) return "about as fast as float32 csr" + instead;
+  if (is_full) return "";
   const bool can_share = shape.is_nm() && !shape.is_transposable() && pattern.shape().rank() == 2;
   return fmt::format("groups are filled to {:.0f} %; pattern {{type: block, rows: 1, cols: 4}}{}",
                      100.0 * filled / static_cast<double>(kInt8Group),

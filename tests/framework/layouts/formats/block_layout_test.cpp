@@ -47,7 +47,7 @@ std::vector<Format> formats() {
           {"block 8x4", 8, 4},         {"block 8x1", 8, 1},       {"block 12x3", 12, 3},
           {"block 1x8", 1, 8},         {"block 3x4", 3, 4},       {"block 1x1", 1, 1},
           {"block 4x12", 4, 12},       {"block 2x4", 2, 4},       {"block 3x16", 3, 16},
-          {"block 5x3", 5, 3}};
+          {"block 5x3", 5, 3},         {"block 1x4", 1, 4},       {"block 1x2", 1, 2}};
 }
 
 class BlockLayouts : public testing::TestWithParam<Format> {

@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "framework/program/quantize/quantized_runs.h"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/kernels/int8/int8.hpp"
 
 namespace lacuna::quantized_convolutions_test {
 namespace {
@@ -157,6 +159,19 @@ TEST_F(QuantizedConvolutions, RefuseAnotherNormThanTheirs) {
   EXPECT_EQ(imported.code, 2);
   EXPECT_THAT(imported.err, HasSubstr("'first.weight': its scales belong to another batch_norm"));
 }
+
+#ifndef LACUNA_ONE_INSTRUCTION_SET
+// Convolutions have no form in float32, and full groups are slower in plain C++, too.
+TEST_F(QuantizedConvolutions, ArePlannedWithTheirLossInPlainCode) {
+  const std::vector<std::string> plan = {"plan", config(), "--set", "quantize={}"};
+  const Ended slow =
+      run_lacuna(plan, {.in_child = [] { ::setenv("LACUNA_INSTRUCTION_SET", "baseline", 1); }});
+  ASSERT_EQ(slow.code, 0) << slow.err;
+  EXPECT_THAT(slow.out, HasSubstr("first.weight runs as int8 1x4 plain: slower than float32 csr"));
+  if (int8_kernels_name() == "plain") return;
+  EXPECT_THAT(run_lacuna(plan).out, testing::Not(HasSubstr("slower than float32 csr")));
+}
+#endif
 
 }  // namespace
 }  // namespace lacuna::quantized_convolutions_test
