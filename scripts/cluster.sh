@@ -17,6 +17,7 @@ fail() {
 number() { # OPTION VALUE
   case "$2" in
     '' | *[!0-9]*) fail "$1 needs a whole number, found '$2'" ;;
+    ??????????*) fail "$1 needs a whole number below a billion, found '$2'" ;;
   esac
 }
 while [ $# -gt 0 ] && [ "$1" != -- ]; do

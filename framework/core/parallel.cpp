@@ -55,7 +55,7 @@ class BlockScope {
 // it has written in the loop before. On processors whose cores share no near cache (Intel's),
 // another core's data takes several times as long.
 struct alignas(64) Share {
-  std::atomic<int64_t> next;
+  int64_t next;  // changed by atomic_ref alone while the loop runs
   int64_t end;
 };
 
@@ -112,7 +112,7 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context) {
     for (int64_t block = 0; block < blocks; ++block) function(context, block);
     return;
   }
-  std::array<Share, kMostShares> shares;
+  std::array<Share, kMostShares> shares;  // those beyond `count` stay untouched
   const int count = std::min(threads, kMostShares);
   for (int i = 0; i < count; ++i) {
     shares[static_cast<size_t>(i)].next = begin_of_share(i, blocks, count);
@@ -129,10 +129,11 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context) {
     try {
       for (int i = 0; i < count; ++i) {
         Share& share = shares[static_cast<size_t>((omp_get_thread_num() + i) % count)];
-        while (!failed.load(std::memory_order_relaxed)) {
-          const int64_t block = share.next.fetch_add(1, std::memory_order_relaxed);
-          if (block >= share.end) break;
-          function(context, block);
+        const std::atomic_ref<int64_t> next(share.next);
+        while (next.load(std::memory_order_relaxed) < share.end &&
+               !failed.load(std::memory_order_relaxed)) {
+          const int64_t block = next.fetch_add(1, std::memory_order_relaxed);
+          if (block < share.end) function(context, block);
         }
       }
     } catch (...) {

@@ -1,6 +1,5 @@
 #include "lacuna/framework/train/early_stopping.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace lacuna {
@@ -40,6 +39,7 @@ void EarlyStopping::save_to(StateDict& state) const {
   state.set("evaluations_without_gain", evaluations_without_gain_);
   state.set("stopped_early", static_cast<int64_t>(has_stopped_));
   state.set("first_counted", first_counted_);
+  state.set("counted_for", run_steps_);
   if (best_score_) state.set("best_score", *best_score_);
   if (best_nonzeros_) state.set("best_nonzeros", *best_nonzeros_);
   if (score_to_beat_) state.set("score_to_beat", *score_to_beat_);
@@ -51,12 +51,15 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   evaluations_without_gain_ = state.count("evaluations_without_gain", most);
   has_stopped_ = state.count("stopped_early", 1) != 0 && options_ &&
                  evaluations_without_gain_ >= options_->patience;
-  constexpr int64_t kMostSteps = int64_t{1} << 48;
-  // Without it, of an earlier version, all count. The plan is later where the run is longer now, or
-  // where a run without training wrote the checkpoint.
-  first_counted_ = state.contains("first_counted")
-                       ? std::max(first_counted_, state.count("first_counted", kMostSteps))
-                       : 0;
+  // A run that goes on keeps its plan, which may have been made of other masks than the present
+  // ones (those of init_from). A run of another length has a new plan; so has one whose checkpoint
+  // was written by a program that did not train it. Without the first key, of an earlier version,
+  // all evaluations count.
+  if (!state.contains("first_counted")) {
+    first_counted_ = 0;
+  } else if (state.contains("counted_for") && state.count("counted_for", kMaxSteps) == run_steps_) {
+    first_counted_ = state.count("first_counted", kMaxSteps);
+  }
   if (state.contains("best_score")) best_score_ = state.number("best_score");
   constexpr int64_t kMostNonzeros = int64_t{1} << 48;  // more than there is memory for
   if (state.contains("best_nonzeros")) {               // which earlier versions did not save

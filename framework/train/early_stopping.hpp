@@ -17,9 +17,10 @@ class EarlyStopping {
  public:
   /// Without options it never stops, and still knows the best. `first_counted`: scores of earlier
   /// steps without a gain are not counted, because the model is not as sparse as it will be.
+  /// `run_steps`: the length of the run for which that was planned.
   explicit EarlyStopping(std::optional<EarlyStoppingOptions> options = std::nullopt,
-                         int64_t first_counted = 0)
-      : options_(options), first_counted_(first_counted) {}
+                         int64_t first_counted = 0, int64_t run_steps = 0)
+      : options_(options), first_counted_(first_counted), run_steps_(run_steps) {}
 
   /// Receives the score after a step, and the number of nonzeros of the model. Returns whether it
   /// is the best so far, by however little; only what beats the last gain by more than `min_delta`,
@@ -33,10 +34,11 @@ class EarlyStopping {
 
   /// Adds what it remembers to a state: "best_score", "best_nonzeros", "score_to_beat" (once there
   /// are scores), "best_loss", "loss_to_beat" (with losses), "evaluations_without_gain",
-  /// "stopped_early", "first_counted".
+  /// "stopped_early", "first_counted", "counted_for" (`run_steps`).
   void save_to(StateDict& state) const;
   /// What had stopped has stopped still where the options' patience is at an end: a run whose
-  /// patience has grown since, or that has no early stopping any more, goes on. *Errors:*
+  /// patience has grown since, or that has no early stopping any more, goes on. The first counted
+  /// step is the saved one, unless the run had another length. *Errors:*
   /// CheckpointError; also when there were more than `most` evaluations without a gain.
   void load_from(const StateDict& state, int64_t most);
 
@@ -44,7 +46,7 @@ class EarlyStopping {
   static constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
 
   std::optional<EarlyStoppingOptions> options_;
-  int64_t first_counted_ = 0;
+  int64_t first_counted_ = 0, run_steps_ = 0;
   std::optional<double> best_score_;
   std::optional<double> score_to_beat_;
   double best_loss_ = kNoLoss, loss_to_beat_ = kNoLoss;  // of these two

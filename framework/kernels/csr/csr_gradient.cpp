@@ -200,10 +200,12 @@ constexpr int64_t kLine = 16;  // floats of a cache line
 // Parts of a batch whose sums are kept apart until the end, so that a thread reads the slabs that
 // it has written, and not also those of other cores. Only for narrow matrices: others read little
 // for each multiply-add, and their sums are large.
-int64_t parts_of_batch(const CsrStream& s, int64_t slabs) {
-  constexpr int64_t kSlabs = 6, kMost = 4, kNonzeros = 1 << 16;
-  if (s.blocks.size() != 1 || s.nnz > kNonzeros) return 1;
-  return std::clamp<int64_t>(slabs / kSlabs, 1, kMost);
+int64_t parts_of_batch(const CsrStream& s, int64_t batch) {
+  constexpr int64_t kSlabs = 6, kMost = 4, kNonzeros = 1 << 16, kRows = 1 << 12;
+  constexpr int64_t kMultiplied = 1 << 20;  // what is worth a part
+  if (s.blocks.size() != 1 || s.nnz > kNonzeros || s.rows > kRows) return 1;
+  const int64_t slabs = slab_count(batch), worth = s.nnz * batch / kMultiplied;
+  return std::max<int64_t>(std::min({slabs / kSlabs, worth, kMost}), 1);
 }
 
 // The first slab of a part: an even one.
@@ -238,7 +240,7 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
   const auto run_two = HWY_DYNAMIC_DISPATCH(gradient_of_two_slabs);
   const bool by_two = goes_by_two_slabs(s);
   const int64_t slabs = slab_count(batch), full_slabs = batch / kSlabWidth;
-  const int64_t batch_parts = parts_of_batch(s, slabs);
+  const int64_t batch_parts = parts_of_batch(s, batch);
   const int64_t row_parts = (csr_gradient_parts(s, batch) + batch_parts - 1) / batch_parts;
   const auto units = static_cast<int64_t>(s.blocks.size()) * row_parts;
   const int64_t stride = (s.nnz + kLine - 1) / kLine * kLine;
@@ -269,11 +271,14 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
       csr_for_each_first_row(s, part, [&](int64_t row) { sums.end(row, row + 1); });
   });
   if (batch_parts == 1) return;
-  sums.end(0, s.rows);
-  for (int64_t part = 0; part + 1 < batch_parts; ++part) {
-    const float* other = others.data() + part * stride;
-    for (int64_t i = 0; i < s.nnz; ++i) gradient[i] += other[i];
-  }
+  constexpr int64_t kRows = 128, kSums = 4096;
+  parallel_for(s.rows, kRows, [&](int64_t begin, int64_t end) { sums.end(begin, end); });
+  parallel_for(s.nnz, kSums, [&](int64_t begin, int64_t end) {
+    for (int64_t part = 0; part + 1 < batch_parts; ++part) {
+      const float* other = others.data() + part * stride;
+      for (int64_t i = begin; i < end; ++i) gradient[i] += other[i];
+    }
+  });
 }
 
 }  // namespace lacuna

@@ -254,8 +254,8 @@ void warn_about_plan(const Experiment& experiment, const Config& before) {
   }
   try {
     experiment.sparsity->plan(steps_before);
-  } catch (const ConfigError&) {
-    return;  // it never did: a run of phases that goes on from a pruned one
+  } catch (const ConfigError& error) {
+    if (error.what() == mistake) return;  // of phases that go on from a pruned run
   }
   log_warning(fmt::format("in {}, the run does not do what its sparsity section states: {}",
                           plural(steps, "step"), mistake));

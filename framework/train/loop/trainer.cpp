@@ -71,8 +71,9 @@ int64_t last_change_of_nonzeros(const Experiment& experiment) {
 Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
     : experiment_(experiment),
       folder_(std::move(folder)),
-      state_{.stopping = EarlyStopping(experiment.train.early_stopping,
-                                       last_change_of_nonzeros(experiment))},
+      state_{.stopping =
+                 EarlyStopping(experiment.train.early_stopping, last_change_of_nonzeros(experiment),
+                               experiment.total_steps())},
       reporter_(std::make_unique<RunReporter>(experiment_, state_, folder_, progress)) {}
 
 Trainer::~Trainer() = default;

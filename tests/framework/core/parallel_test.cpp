@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -26,7 +28,7 @@ class Parallel : public testing::TestWithParam<int> {
  private:
   int saved_;
 };
-INSTANTIATE_TEST_SUITE_P(Threads, Parallel, testing::Values(1, 2, 5));
+INSTANTIATE_TEST_SUITE_P(Threads, Parallel, testing::Values(1, 2, 5, 200));
 
 TEST_P(Parallel, RunsEachBlockOnce) {
   for (const int64_t blocks : {0, 1, 2, 7, 100}) {
@@ -136,22 +138,53 @@ TEST(NumThreads, AreThoseThatReallyRun) {
   set_num_threads(before);
 }
 
-// So that a core finds in its caches what it wrote in the loop before. Blocks wait for each other
-// here, so none is left for another thread to take.
+// Waits until so many blocks have come; false if they do not.
+bool meet(std::atomic<int>& come, int wanted) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (come < wanted) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// So that a core finds in its caches what it wrote in the loop before. The threads' first blocks
+// wait for each other, and so do their second ones: none is left for the other to take.
 TEST(NumThreads, EachHasTheSameShareInEveryLoop) {
   const int before = num_threads();
   set_num_threads(2);
   for (int loop = 0; loop < 20; ++loop) {
-    std::vector<std::thread::id> ran_by(2);
-    std::atomic<int> begun{0};
-    parallel_blocks(2, [&](int64_t block) {
+    std::vector<std::thread::id> ran_by(4);
+    std::array<std::atomic<int>, 2> come{};
+    std::atomic<bool> have_met{true};
+    parallel_blocks(4, [&](int64_t block) {
       ran_by[static_cast<size_t>(block)] = std::this_thread::get_id();
-      ++begun;
-      while (begun < 2) std::this_thread::yield();
+      std::atomic<int>& of_pair = come[static_cast<size_t>(block % 2)];
+      ++of_pair;
+      if (!meet(of_pair, 2)) have_met = false;
     });
+    ASSERT_TRUE(have_met);
     EXPECT_EQ(ran_by[0], std::this_thread::get_id());
-    EXPECT_NE(ran_by[1], ran_by[0]);
+    EXPECT_EQ(ran_by[1], ran_by[0]);
+    EXPECT_NE(ran_by[2], ran_by[0]);
+    EXPECT_EQ(ran_by[3], ran_by[2]);
   }
+  set_num_threads(before);
+}
+
+TEST(NumThreads, EachTakesWhatIsLeftOfOthers) {
+  const int before = num_threads();
+  set_num_threads(2);
+  std::atomic<int> others{0};
+  std::atomic<bool> have_run{false};
+  parallel_blocks(8, [&](int64_t block) {
+    if (block == 0) {
+      have_run = meet(others, 7);
+    } else {
+      ++others;
+    }
+  });
+  EXPECT_TRUE(have_run);
   set_num_threads(before);
 }
 

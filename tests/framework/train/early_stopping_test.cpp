@@ -53,6 +53,52 @@ TEST(EarlyStopping, AsksOfALossForAsMuchGainAsOfAScore) {
   EXPECT_TRUE(stopping.has_stopped());
 }
 
+// The first counted step is the saved one, unless it was planned for another length.
+TEST(EarlyStopping, KeepsItsFirstCountedStepWithItsLength) {
+  const EarlyStoppingOptions options{.patience = 1};
+  struct Case {
+    EarlyStopping saved, resumed;
+    int64_t counts_from;
+  };
+  for (const Case& c :
+       {Case{EarlyStopping(options, 0, 50), EarlyStopping(options, 40, 50), 0},
+        Case{EarlyStopping(options, 40, 50), EarlyStopping(options, 0, 50), 40},
+        Case{EarlyStopping(options, 10, 50), EarlyStopping(options, 40, 60), 40},
+        Case{EarlyStopping(options), EarlyStopping(options, 40, 50), 40}}) {  // of `prune`
+    StateDict state;
+    c.saved.save_to(state);
+    EarlyStopping stopping = c.resumed;
+    stopping.load_from(state, 10);
+    stopping.judge(1, 0.5, 10);
+    if (c.counts_from > 0) {
+      stopping.judge(c.counts_from - 1, 0.5, 10);
+      EXPECT_FALSE(stopping.has_stopped()) << c.counts_from;
+    }
+    stopping.judge(c.counts_from + 2, 0.5, 10);
+    EXPECT_TRUE(stopping.has_stopped()) << c.counts_from;
+  }
+}
+
+// All evaluations count for a run of an earlier version, however often it is resumed.
+TEST(EarlyStopping, CountsAllOfARunOfAnEarlierVersion) {
+  StateDict state;
+  EarlyStopping(EarlyStoppingOptions{.patience = 1}).save_to(state);
+  StateDict earlier;
+  for (const auto& [key, value] : state.values()) {
+    if (key != "first_counted" && key != "counted_for") earlier.set(key, value);
+  }
+  for (int resumed = 0; resumed < 2; ++resumed) {
+    EarlyStopping stopping(EarlyStoppingOptions{.patience = 1}, 40, 50);
+    stopping.load_from(earlier, 10);
+    StateDict next;
+    stopping.save_to(next);
+    earlier = next;
+    stopping.judge(1, 0.5, 10);
+    stopping.judge(2, 0.5, 10);
+    EXPECT_TRUE(stopping.has_stopped());
+  }
+}
+
 TEST(EarlyStopping, KeepsTheLossesInItsState) {
   const EarlyStoppingOptions options{.patience = 2, .min_delta = 0.25};
   EarlyStopping first(options);

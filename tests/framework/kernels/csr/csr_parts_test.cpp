@@ -34,7 +34,7 @@ struct Gradients {
 };
 
 TEST(CsrPartsTest, TheGradientOfOneTileRunsOnSeveralThreadsByItsRows) {
-  constexpr int64_t kBatch = 1060;
+  constexpr int64_t kBatch = 700;  // one part
   const Tensor dy = random_tensor(Shape{kBatch, 384}, "dy").to(Order::BatchSlabs);
   const Tensor x = random_tensor(Shape{kBatch, 64}, "x").to(Order::BatchSlabs);
   for (const double density : {0.2, 1.0}) {  // of 1, all rows are in one group
@@ -59,6 +59,27 @@ TEST(CsrPartsTest, TheGradientOfOneTileRunsOnSeveralThreadsByItsRows) {
     }
     set_num_threads(before);
   }
+}
+
+TEST(CsrPartsTest, TheGradientByPartsOfTheBatchIsTheSameOnAnyThreads) {
+  constexpr int64_t kBatch = 1060;
+  const Tensor dy = random_tensor(Shape{kBatch, 384}, "dy").to(Order::BatchSlabs);
+  const Tensor x = random_tensor(Shape{kBatch, 64}, "x").to(Order::BatchSlabs);
+  const CsrStream stream = random_stream(384, 64, 0.3);
+  const auto gradients = [&] {
+    Gradients g{std::vector<float>(static_cast<size_t>(stream.nnz)), std::vector<float>(384)};
+    csr_gradient(stream, dy.data(Order::BatchSlabs), x.data(Order::BatchSlabs), kBatch,
+                 Accumulate::No, g.of_weights.data(), g.of_bias.data());
+    return g;
+  };
+  const int before = num_threads();
+  set_num_threads(1);
+  const Gradients alone = gradients();
+  for (const int threads : {2, 3, 7, 200}) {
+    set_num_threads(threads);
+    EXPECT_EQ(gradients(), alone) << threads;
+  }
+  set_num_threads(before);
 }
 
 std::vector<int64_t> entries_of(const CsrStream& stream, const CsrBlock& part) {

@@ -200,6 +200,11 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(1, 2, 3, 4, 6, 7, 8, 12, 31, 47, 64, 97, 128, 200)));
 INSTANTIATE_TEST_SUITE_P(Blocks, CsrProducts,
                          testing::Values(Sizes{1301, 331, 0.2, 5}, Sizes{1301, 331, 0.01, 20}));
+// Batches that the gradient of a narrow matrix sums in two to four parts, and one in a single part.
+INSTANTIATE_TEST_SUITE_P(PartsOfBatches, CsrProducts,
+                         testing::Combine(testing::Values(67, 301), testing::Values(130),
+                                          testing::Values(0.3, 0.9),
+                                          testing::Values(767, 768, 769, 1215, 1601)));
 
 // Of a matrix far wider than its rows' nonzeros the tiles are long, and those with nothing in them
 // are not kept.

@@ -95,6 +95,9 @@ TEST_F(ResumeChanges, WarnOfALengthThatDoesNotFitTheSparsity) {
   EXPECT_THAT(longer.err, HasSubstr("in 24 steps, the run does not do what its sparsity section "
                                     "states: "));
   EXPECT_THAT(longer.err, HasSubstr("leave the network dense at the end"));
+  const Ended longest = train({"--resume", "--set", "train.epochs=6"});
+  EXPECT_EQ(longest.code, 0);
+  EXPECT_THAT(longest.err, HasSubstr("in 36 steps, the run does not do what"));
 }
 
 // As those of one-shot pruning: the first phase leaves nothing for a plan of the whole to change.
