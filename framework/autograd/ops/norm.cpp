@@ -183,6 +183,15 @@ class NormInput {
   Tensor left_, right_, value_;
 };
 
+// The deferred sum x of two row-major values, else null: other orders would need a conversion of
+// both.
+DeferredSum* deferred_sum_of_rows(const Variable& x) {
+  DeferredSum* sum = deferred_sum(x);
+  const bool is_of_rows = sum != nullptr && sum->left().order() == Order::RowMajor &&
+                          sum->right().order() == Order::RowMajor;
+  return is_of_rows ? sum : nullptr;
+}
+
 // The kernels of this name, not the operations.
 constexpr auto layer_norm_rows = static_cast<decltype(&norm_slabs)>(layer_norm);
 
@@ -252,12 +261,20 @@ Variable group_norm(const Variable& x, const Variable& weight, const Variable& b
                                .channels = shape[1],
                                .groups = options.groups,
                                .size = images == 0 ? 0 : shape.numel() / images};
-  const Tensor rows = reordered(x.value(), Order::RowMajor);
   const Shape groups{problem.batch, problem.groups};
-  Tensor y = Tensor::empty(shape), mean = Tensor::empty(groups),
-         inverse_deviation = Tensor::empty(groups);
-  group_norm(problem, options.eps, rows.data(), weight.value().data(), bias.value().data(),
-             y.mutable_data(), mean.mutable_data(), inverse_deviation.mutable_data());
+  Tensor rows, y = Tensor::empty(shape), mean = Tensor::empty(groups),
+               inverse_deviation = Tensor::empty(groups);
+  const float *w = weight.value().data(), *b = bias.value().data();
+  float *means = mean.mutable_data(), *deviations = inverse_deviation.mutable_data();
+  if (DeferredSum* sum = deferred_sum_of_rows(x)) {
+    rows = Tensor::empty(shape);
+    group_norm_of_sum(problem, options.eps, sum->left().data(), sum->right().data(), w, b,
+                      rows.mutable_data(), y.mutable_data(), means, deviations);
+    sum->set_value(rows);
+  } else {
+    rows = reordered(x.value(), Order::RowMajor);
+    group_norm(problem, options.eps, rows.data(), w, b, y.mutable_data(), means, deviations);
+  }
   return record<GroupNormNode>(std::move(y), {x, weight, bias}, problem, rows, weight.value(), mean,
                                inverse_deviation);
 }

@@ -43,6 +43,14 @@ void group_norm_group(const GroupNormShape& shape, double eps, const float* x, c
   }
 }
 
+void group_norm_of_sum_group(const GroupNormShape& shape, double eps, const float* x,
+                             const float* added, const float* weight, const float* bias, float* sum,
+                             float* y, float* mean, float* inverse_deviation) {
+  map([](Vector v, Vector a) HWY_ATTR { return hn::Add(v, a); },
+      shape.group_channels() * shape.size, sum, x, added);
+  group_norm_group(shape, eps, sum, weight, bias, y, mean, inverse_deviation);
+}
+
 void group_norm_gradient_group(const GroupNormShape& shape, const float* x, const float* weight,
                                float mean, float inverse_deviation, const float* dy,
                                const float* added, float* dx, float* products, float* totals) {
@@ -87,6 +95,7 @@ namespace lacuna {
 namespace {
 
 HWY_EXPORT(group_norm_group);
+HWY_EXPORT(group_norm_of_sum_group);
 HWY_EXPORT(group_norm_gradient_group);
 
 // One group of one example by the reference.
@@ -95,6 +104,14 @@ void group_norm_group_reference(const GroupNormShape& shape, double eps, const f
                                 float* inverse_deviation) {
   reference::group_norm({1, shape.group_channels(), 1, shape.size}, eps, x, weight, bias, y, mean,
                         inverse_deviation);
+}
+
+void group_norm_of_sum_group_reference(const GroupNormShape& shape, double eps, const float* x,
+                                       const float* added, const float* weight, const float* bias,
+                                       float* sum, float* y, float* mean,
+                                       float* inverse_deviation) {
+  for (int64_t i = 0; i < shape.group_channels() * shape.size; ++i) sum[i] = x[i] + added[i];
+  group_norm_group_reference(shape, eps, sum, weight, bias, y, mean, inverse_deviation);
 }
 
 void group_norm_gradient_group_reference(const GroupNormShape& shape, const float* x,
@@ -130,6 +147,17 @@ void group_norm(const GroupNormShape& shape, double eps, const float* x, const f
   for_each_group(shape, [&](int64_t i, int64_t element, int64_t, int64_t channel) {
     group(shape, eps, x + element, weight + channel, bias + channel, y + element, mean + i,
           inverse_deviation + i);
+  });
+}
+
+void group_norm_of_sum(const GroupNormShape& shape, double eps, const float* x, const float* added,
+                       const float* weight, const float* bias, float* sum, float* y, float* mean,
+                       float* inverse_deviation) {
+  const auto group = use_reference_kernels() ? group_norm_of_sum_group_reference
+                                             : HWY_DYNAMIC_DISPATCH(group_norm_of_sum_group);
+  for_each_group(shape, [&](int64_t i, int64_t element, int64_t, int64_t channel) {
+    group(shape, eps, x + element, added + element, weight + channel, bias + channel, sum + element,
+          y + element, mean + i, inverse_deviation + i);
   });
 }
 

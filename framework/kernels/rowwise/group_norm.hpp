@@ -23,6 +23,12 @@ struct GroupNormShape {
 void group_norm(const GroupNormShape& shape, double eps, const float* x, const float* weight,
                 const float* bias, float* y, float* mean, float* inverse_deviation);
 
+/// The same of sum = x + added, group by group: the group of a sum is still in the cache when it is
+/// normalized. *Shapes:* added, sum as x.
+void group_norm_of_sum(const GroupNormShape& shape, double eps, const float* x, const float* added,
+                       const float* weight, const float* bias, float* sum, float* y, float* mean,
+                       float* inverse_deviation);
+
 /// With n = (x − μ) ρ and g = dy w, and ⟨·⟩ the mean over an example's group:
 /// dx = ρ (g − ⟨g⟩ − n ⟨g n⟩), products = Σ dy n and totals = Σ dy over each example's channel,
 /// whose sums over the batch are the gradients of weight and bias. `added`, if not null, is added

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/csr/csr_stream.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/framework/kernels/int8/int8_kernels.hpp"
 #include "throws.h"
 
 namespace lacuna::int8_matrix_test {
@@ -29,6 +31,30 @@ TEST(Int8Matrix, CountsGroupsAndBytes) {
   EXPECT_EQ(matrix.groups, 3);
   EXPECT_EQ(matrix.row_sums, (std::vector<int32_t>{2, 0, 127}));
   EXPECT_GE(matrix.bytes(), 3 * 6);
+}
+
+// Six bytes for four weights, where float32 csr takes 24.
+TEST(Int8Matrix, OfFullGroupsTakesAThirdOfFloat32Csr) {
+  constexpr int64_t kRows = 256, kColumns = 512, kEvery = 10;  // one quad of ten
+  std::vector<int64_t> row_begin{0};
+  std::vector<uint32_t> column;
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t quad = row % kEvery; quad < kColumns / kInt8Group; quad += kEvery) {
+      for (int64_t i = 0; i < kInt8Group; ++i) {
+        column.push_back(static_cast<uint32_t>(quad * kInt8Group + i));
+      }
+    }
+    row_begin.push_back(static_cast<int64_t>(column.size()));
+  }
+  const std::vector<int8_t> values(column.size(), 50);
+  const CsrStream stream = csr_stream(kRows, kColumns, row_begin, column);
+  const int64_t of_csr = stream.bytes() + stream.nnz * static_cast<int64_t>(sizeof(float));
+  for (const internal::Int8Kernels* kernels : internal::int8_kernels()) {
+    const Int8Matrix matrix = internal::int8_matrix_for(*kernels, kRows, kColumns, row_begin,
+                                                        column, values, Int8Form::Groups);
+    EXPECT_LE(static_cast<double>(matrix.bytes()), 0.35 * static_cast<double>(of_csr))
+        << kernels->name;
+  }
 }
 
 TEST(Int8Grid, SpansItsRangeAndZero) {

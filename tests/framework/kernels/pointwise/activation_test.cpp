@@ -37,14 +37,14 @@ TEST(Activation, AgreesWithTheReferenceForManySizes) {
       const auto x = normal_values("x", n, 3.0), dy = normal_values("dy", n);
       std::vector<double> y(x.size()), dx(x.size());
       reference::activate(kind, convert<double>(x).data(), y.data(), n);
-      EXPECT_LE(largest_error(activated(kind, x), y), 5e-7) << n;
+      EXPECT_LE(largest_error(activated(kind, x), y), 4e-7) << n;
 
       const auto saved = saved_for(kind, x);
       std::vector<float> found(x.size());
       activate_gradient(kind, saved, dy, found);
       reference::activate_gradient(kind, convert<double>(saved).data(), convert<double>(dy).data(),
                                    dx.data(), n);
-      EXPECT_LE(largest_error(found, dx), 5e-7) << n;
+      EXPECT_LE(largest_error(found, dx), 4e-7) << n;
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "framework/kernels/rowwise/norm_cases.h"
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/rowwise/group_norm_reference.hpp"
 
@@ -68,6 +69,25 @@ void gradient_onto(const GroupNormShape& shape, const float* x, const float* wei
   const auto added = normal_values("added", shape.batch * shape.channels * shape.size);
   std::ranges::copy(added, dx);
   group_norm_gradient(shape, x, weight, mean, inverse_deviation, dy, dx, dx, products, totals);
+}
+
+TEST(GroupNorm, OfASumIsThatOfTheSum) {
+  for (const GroupNormShape& shape : shapes()) {
+    const int64_t count = shape.batch * shape.channels * shape.size;
+    const auto a = normal_values("a", count), b = normal_values("b", count),
+               w = normal_values("w", shape.channels), bias = normal_values("bias", shape.channels);
+    const std::vector<float> sum = test::plus(a, b);
+    std::vector<float> y(sum.size()), mean(static_cast<size_t>(shape.batch * shape.groups)),
+        deviation = mean, found = y, found_mean = mean, found_deviation = mean, found_sum = y;
+    group_norm(shape, 1e-5, sum.data(), w.data(), bias.data(), y.data(), mean.data(),
+               deviation.data());
+    group_norm_of_sum(shape, 1e-5, a.data(), b.data(), w.data(), bias.data(), found_sum.data(),
+                      found.data(), found_mean.data(), found_deviation.data());
+    EXPECT_EQ(found_sum, sum);
+    EXPECT_EQ(found, y);
+    EXPECT_EQ(found_mean, mean);
+    EXPECT_EQ(found_deviation, deviation);
+  }
 }
 
 TEST(GroupNorm, AnotherGradientIsAddedInPlace) {

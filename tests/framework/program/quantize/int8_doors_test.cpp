@@ -332,6 +332,17 @@ class Int8HuggingFace : public Int8Doors {
                    "\noptimizer: {type: adamw, lr: 0.003}\n"
                    "train: {steps: 8, batch_size: 4, threads: 1}\n");
   }
+  // The runs "int8" and "back".
+  void expect_the_same() const {
+    EXPECT_EQ(losses("back"), losses("int8"));
+    const auto generated = [&](const std::string& run) {
+      return run_lacuna({"generate", run_dir(run), "--prompt", "to be", "--tokens", "12"});
+    };
+    const Ended text = generated("int8");
+    ASSERT_EQ(text.code, 0) << text.err;
+    EXPECT_THAT(text.out, HasSubstr("to be"));
+    EXPECT_EQ(generated("back").out, text.out);
+  }
 };
 
 TEST_F(Int8HuggingFace, FoldersComeBackWithTheSameOutputs) {
@@ -357,7 +368,25 @@ TEST_F(Int8HuggingFace, FoldersComeBackWithTheSameOutputs) {
   const Ended imported =
       run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
   ASSERT_EQ(imported.code, 0) << imported.err;
-  EXPECT_EQ(losses("back"), losses("int8"));
+  expect_the_same();
+}
+
+TEST_F(Int8HuggingFace, LlamaComesBackToo) {
+  begin_with(
+      "{type: llama, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 2, "
+      "num_key_value_heads: 2, intermediate_size: 64}");
+  quantize({"--set", "quantize.calibration=32"});
+  const std::string path = folder_ / "hf";
+  const Ended exported = export_to("hf", path);
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  EXPECT_EQ(SafetensorsFile(path + "/model.safetensors")
+                .tensor("model.layers.0.mlp.up_proj.weight")
+                .dtype,
+            "I8");
+  const Ended imported =
+      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  expect_the_same();
 }
 
 }  // namespace
