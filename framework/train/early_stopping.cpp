@@ -55,10 +55,13 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   // ones (those of init_from). A run of another length has a new plan; so has one whose checkpoint
   // was written by a program that did not train it. Without the first key, of an earlier version,
   // all evaluations count.
+  const bool has_length = state.contains("counted_for");
+  const int64_t length = has_length ? state.count("counted_for", kMaxSteps) : 0;
   if (!state.contains("first_counted")) {
     first_counted_ = 0;
-  } else if (state.contains("counted_for") && state.count("counted_for", kMaxSteps) == run_steps_) {
-    first_counted_ = state.count("first_counted", kMaxSteps);
+  } else {
+    const int64_t saved = state.count("first_counted", has_length ? length : kMaxSteps);
+    if (length == run_steps_) first_counted_ = saved;
   }
   if (state.contains("best_score")) best_score_ = state.number("best_score");
   constexpr int64_t kMostNonzeros = int64_t{1} << 48;  // more than there is memory for
