@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pages import within_a_page
 
 import lacuna as lc
 
@@ -18,7 +19,7 @@ def mlp():
 
 def test_predict_shares_its_input_and_evaluates():
     model = lc.Model([lc.Flatten(), lc.Dropout(0.5)], input_shape=(28, 28))
-    x, _ = images(5)
+    x = within_a_page(images(5)[0])
     pointer = x.__array_interface__["data"][0]
     out = model.predict(x)
     assert out.__array_interface__["data"][0] == pointer  # through the whole model
