@@ -77,9 +77,9 @@ void let_first_speak() {
   const bool has_joined = job() != nullptr;
   const int64_t rank = has_joined ? job()->rank() : launched_rank();
   if (rank == 0) return;
-  // An abort reaches the others at once. Of a process that has not joined the launcher sees the end
-  // alone, and Open MPI's takes a second more to end the others.
-  const int64_t wait = has_joined ? 800 : 3000, place = std::min<int64_t>(rank, 20);
+  // An abort ends the others at once, but not on a busy machine. Of a process that has not joined,
+  // the launcher sees the end alone, and Open MPI's takes a second more to end the others.
+  const int64_t wait = 3000, place = std::min<int64_t>(rank, 20);
   std::this_thread::sleep_for(std::chrono::milliseconds(wait + 100 * place));
 }
 
