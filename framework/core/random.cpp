@@ -46,9 +46,12 @@ double CounterRng::normal(uint64_t index) const {
 }
 
 uint64_t CounterRng::below(uint64_t index, uint64_t bound) const {
+  return below_of(block(index), bound);
+}
+
+uint64_t CounterRng::below_of(std::span<const uint32_t, 4> words, uint64_t bound) {
   // Each index owns one block: two 64-bit draws. A draw at or above the largest multiple of bound
   // is rejected (probability bound / 2⁶⁴ at most); the second is then taken as it is.
-  const auto words = block(index);
   const uint64_t first = uint64_t{words[1]} << 32 | words[0];
   const uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
   if (first < limit) return first % bound;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace lacuna {
@@ -38,6 +39,8 @@ class CounterRng {
   /// rejected, so a value's probability is off by less than 2⁻⁶⁴ · bound / 2⁶⁴. Uses block `index`.
   /// *Requires* bound > 0.
   uint64_t below(uint64_t index, uint64_t bound) const;
+  /// The `below` that a block of the sequence gives. *Requires* bound > 0.
+  static uint64_t below_of(std::span<const uint32_t, 4> block, uint64_t bound);
 
  private:
   std::array<uint32_t, 2> key_;

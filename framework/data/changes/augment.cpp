@@ -8,6 +8,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 
 namespace lacuna {
 namespace {
@@ -32,13 +33,35 @@ struct Change {
 constexpr double kLargestMixup = 64.0;
 
 // The draws of an example, each at a place of its own: switching one on changes no other.
-enum Draw : uint64_t { kDown, kRight, kFlip, kCutRow, kCutColumn, kDrawsOfAnExample = 8 };
+enum Draw : uint64_t {
+  kDown,
+  kRight,
+  kFlip,
+  kCutRow,
+  kCutColumn,
+  kUsedDraws,
+  kDrawsOfAnExample = 8
+};
 
-Change draw_change(const CounterRng& rng, int64_t index, const AugmentOptions& options,
-                   const ImageSize& size) {
+// The blocks of all draws of examples, one after the other.
+std::vector<uint32_t> draw_examples(const CounterRng& rng, std::span<const int64_t> indices) {
+  std::vector<uint64_t> numbers;
+  numbers.reserve(indices.size() * kUsedDraws);
+  for (const int64_t index : indices) {
+    for (uint64_t draw = 0; draw < kUsedDraws; ++draw) {
+      numbers.push_back(kDrawsOfAnExample * static_cast<uint64_t>(index) + draw);
+    }
+  }
+  std::vector<uint32_t> words(4 * numbers.size());
+  draw_blocks(rng, numbers, words);
+  return words;
+}
+
+// `blocks` holds those of the example's draws.
+Change change_of(const uint32_t* blocks, const AugmentOptions& options, const ImageSize& size) {
   const auto below = [&](Draw draw, int64_t bound) {
-    return static_cast<int64_t>(rng.below(kDrawsOfAnExample * static_cast<uint64_t>(index) + draw,
-                                          static_cast<uint64_t>(bound)));
+    const std::span<const uint32_t, 4> block(blocks + 4 * draw, 4);
+    return static_cast<int64_t>(CounterRng::below_of(block, static_cast<uint64_t>(bound)));
   };
   Change change;
   if (options.crop > 0) {
@@ -183,8 +206,11 @@ Tensor augmented(const Tensor& inputs, std::span<const int64_t> indices,
   std::vector<uint8_t> bytes(options.rand_augment.operations > 0 ? static_cast<size_t>(step) : 0);
   const float* in = inputs.data();
   float* out = result.mutable_data();
+  const std::vector<uint32_t> words = draw_examples(rng, indices);
+  const uint32_t* blocks = words.data();
   for (const int64_t index : indices) {
-    const Change change = draw_change(rng, index, options, size);
+    const Change change = change_of(blocks, options, size);
+    blocks += 4 * kUsedDraws;
     write_image(in, size, change, options.padding, out);
     if (!bytes.empty()) change_bytes(options, rand_rng, index, size, bytes, out);
     cover(size, change, out);

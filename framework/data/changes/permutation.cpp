@@ -1,7 +1,12 @@
 #include "lacuna/framework/data/changes/permutation.hpp"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
+#include <span>
 #include <utility>
+
+#include "lacuna/framework/kernels/select/draws.hpp"
 
 namespace lacuna {
 
@@ -10,8 +15,17 @@ std::vector<int64_t> seeded_permutation(int64_t size, uint64_t seed, std::string
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), int64_t{0});
   const CounterRng rng(seed, name, stream);
-  for (size_t last = order.size(); last > 1; --last) {
-    std::swap(order[last - 1], order[rng.below(last - 1, last)]);
+  constexpr size_t kDrawn = 128;  // at a time
+  std::array<uint64_t, kDrawn> numbers;
+  std::array<uint32_t, 4 * kDrawn> words;
+  for (size_t last = order.size(); last > 1;) {
+    const size_t count = std::min(kDrawn, last - 1);
+    for (size_t i = 0; i < count; ++i) numbers[i] = last - 1 - i;
+    draw_blocks(rng, std::span(numbers).first(count), words);
+    for (size_t i = 0; i < count; ++i, --last) {
+      const std::span<const uint32_t, 4> block(&words[4 * i], 4);
+      std::swap(order[last - 1], order[CounterRng::below_of(block, last)]);
+    }
   }
   return order;
 }

@@ -1,9 +1,11 @@
 #include "lacuna/framework/data/changes/token_masking.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "lacuna/framework/config/named_tensors.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 
 namespace lacuna {
 namespace {
@@ -36,19 +38,34 @@ void mask_tokens(std::span<int64_t> ids, std::span<int64_t> labels, const TokenM
   const auto wanted =
       static_cast<int64_t>(std::llround(masking.fraction * static_cast<double>(open)));
   int64_t missing = std::clamp<int64_t>(wanted, 1, open);
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] == kIgnoredLabel) continue;
-    const uint64_t place = (example * labels.size() + i) * kDrawsOfAToken;
-    // Of those that are open each is as likely to be among the missing.
-    const auto drawn = rng.below(place + kIsChosen, static_cast<uint64_t>(open--));
+  const auto place_of = [&](size_t i) { return (example * labels.size() + i) * kDrawsOfAToken; };
+  const auto decide = [&](size_t i, uint64_t drawn) {
     if (drawn >= static_cast<uint64_t>(missing)) {
       labels[i] = kIgnoredLabel;
-      continue;
+      return;
     }
     --missing;
-    const uint64_t fate = rng.below(place + kFate, 10);
+    const uint64_t fate = rng.below(place_of(i) + kFate, 10);
     if (fate < 8) ids[i] = masking.mask_id;
-    if (fate == 8) ids[i] = random_token(masking, rng, place + kToken);
+    if (fate == 8) ids[i] = random_token(masking, rng, place_of(i) + kToken);
+  };
+  constexpr size_t kDrawn = 128;  // at a time
+  std::array<size_t, kDrawn> tokens;
+  std::array<uint64_t, kDrawn> numbers;
+  std::array<uint32_t, 4 * kDrawn> words;
+  for (size_t next = 0; open > 0;) {
+    size_t count = 0;
+    for (; count < std::min(kDrawn, static_cast<size_t>(open)); ++next) {
+      if (labels[next] == kIgnoredLabel) continue;
+      numbers[count] = place_of(next) + kIsChosen;
+      tokens[count++] = next;
+    }
+    draw_blocks(rng, std::span(numbers).first(count), words);
+    for (size_t i = 0; i < count; ++i) {
+      // Of those that are open, each is as likely to be among the missing.
+      const std::span<const uint32_t, 4> block(&words[4 * i], 4);
+      decide(tokens[i], CounterRng::below_of(block, static_cast<uint64_t>(open--)));
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
 
 namespace lacuna::augment_test {
 namespace {
@@ -60,6 +61,15 @@ TEST(Augment, FlipsHalfOfTheImages) {
     flipped += is_flipped ? 1 : 0;
   }
   EXPECT_NEAR(flipped, 200, 40);  // four standard deviations of 400 coins
+}
+
+// Draws are made many at a time; they are those of each image's own places.
+TEST(Augment, DrawsTheNumbersOfEachImage) {
+  const CounterRng rng(kStream.seed, "augment", kStream.epoch);
+  const auto all = changed({1, 3}, {.flip = true}, 50);
+  for (uint64_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i][0] == 3, rng.below(8 * i + 2, 2) == 1) << i;
+  }
 }
 
 TEST(Augment, CropsOutOfThePaddedImage) {

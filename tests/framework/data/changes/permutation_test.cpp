@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <utility>
 
 namespace lacuna::permutation_test {
 namespace {
@@ -28,6 +30,19 @@ TEST(SeededPermutation, DependsOnSeedNameAndStreamAlone) {
   EXPECT_NE(order, seeded_permutation(50, 2, "x", 2));
   EXPECT_NE(order, seeded_permutation(50, 1, "y", 2));
   EXPECT_NE(order, seeded_permutation(50, 1, "x", 3));
+}
+
+// Many numbers are drawn at a time; they are those that would be drawn one at a time.
+TEST(SeededPermutation, IsFisherAndYatesShuffle) {
+  for (const int64_t size : {2, 128, 129, 130, 1000}) {
+    std::vector<int64_t> expected(static_cast<size_t>(size));
+    std::iota(expected.begin(), expected.end(), int64_t{0});
+    const CounterRng rng(3, "x", 5);
+    for (size_t last = expected.size(); last > 1; --last) {
+      std::swap(expected[last - 1], expected[rng.below(last - 1, last)]);
+    }
+    EXPECT_EQ(seeded_permutation(size, 3, "x", 5), expected) << size;
+  }
 }
 
 TEST(SeededPermutation, GivesEachOrderOfThreeEquallyOften) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -53,6 +54,28 @@ TEST(TokenMasking, ChoosesAFractionOfEachExample) {
       ++chosen;
     }
     EXPECT_EQ(chosen, 6);  // 15 % of 40
+  }
+}
+
+// Draws are made many at a time; they are those of each token's own place.
+TEST(TokenMasking, DrawsTheNumbersOfEachToken) {
+  for (const size_t length : {1, 127, 128, 129, 300}) {
+    std::vector<int64_t> ids = ordinary(length);
+    for (size_t i = 0; i < length; i += 5) ids[i] = 7;  // special
+    if (length == 1) ids[0] = 10;
+    const uint64_t example = 4;
+    const CounterRng rng(1, "test", 2);
+    auto open =
+        static_cast<uint64_t>(std::ranges::count_if(ids, [](int64_t id) { return id != 7; }));
+    auto missing =
+        std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(0.3 * static_cast<double>(open))));
+    std::vector<int64_t> expected;
+    for (size_t i = 0; i < length; ++i) {
+      const bool is_chosen = ids[i] != 7 && rng.below(3 * (example * length + i), open--) < missing;
+      if (is_chosen) --missing;
+      expected.push_back(is_chosen ? ids[i] : kIgnoredLabel);
+    }
+    EXPECT_EQ(hide(ids, example, /*epoch=*/2, 0.3).labels, expected) << length;
   }
 }
 
