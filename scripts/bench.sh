@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/build.sh
 
-names=$(sed -n 's/^lacuna_bench(\([a-z_0-9]*\).*/\1/p' bench/CMakeLists.txt)
+names=$(sed -nE 's/^(lacuna_bench\(|add_executable\(bench_)([a-z_0-9]+).*/\2/p' bench/CMakeLists.txt)
 if [ $# -eq 0 ]; then
   printf 'usage: scripts/bench.sh NAME [options]; the benchmarks are:\n%s\n' "$names"
   exit 2

@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "common/program.h"
+#include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 #include "latency/int8_products.h"
 #include "latency/served_model.h"
+#include "latency/served_run.h"
 
 namespace lacuna::bench {
 namespace {
@@ -30,7 +33,7 @@ struct Contender {
 };
 
 struct Chosen {
-  std::vector<std::string> models;
+  std::vector<std::string> models, runs;
   std::vector<double> sparsities, examples;
 };
 
@@ -122,54 +125,105 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
 }
 
-void measure_model(const ServedNetwork& network, int64_t examples, double sparsity, int threads,
-                   const Settings& settings, Report& report) {
-  set_num_threads(threads);
-  omp_set_num_threads(threads);  // of raw oneDNN
-  const std::vector<Contender> all = contenders(network, examples, sparsity);
+// What answers, and what is asked.
+struct Requests {
+  std::string name, title;
+  int64_t examples;
+  double sparsity;
+  std::string reference;  ///< the contender that the others are compared with
+};
+
+void measure(const Requests& asked, const std::vector<Contender>& all, int threads,
+             const Settings& settings, Report& report) {
   const auto times = answer_times(all, settings);
-  Table table{.title = network.title + ", " + std::to_string(examples) +
-                       (examples == 1 ? " example, " : " examples, ") + fixed(100 * sparsity, 1) +
-                       " %, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
-              .columns = {"contender", "p50 ms", "p99 ms", "answers", "int8 1x4 is faster by",
-                          "difference"}};
-  const double int8_ms = quantile(times.at(kInt8), 0.5);
+  Table table{.title = asked.title + ", " + std::to_string(asked.examples) +
+                       (asked.examples == 1 ? " example, " : " examples, ") +
+                       fixed(100 * asked.sparsity, 1) + " %, " + std::to_string(threads) +
+                       (threads == 1 ? " thread" : " threads"),
+              .columns = {"contender", "p50 ms", "p99 ms", "answers",
+                          asked.reference + " is faster by", "difference"}};
+  const double reference_ms = quantile(times.at(asked.reference), 0.5);
   for (const Contender& c : all) {
     const std::vector<double>& samples = times.at(c.name);
     const double middle = quantile(samples, 0.5), late = quantile(samples, 0.99);
     const bool is_compared = c.difference >= 0.0;
     report.add_row(Config::map({{"workload", "latency"},
-                                {"model", network.name},
+                                {"model", asked.name},
                                 {"contender", c.name},
                                 {"threads", threads},
-                                {"batch", examples},
-                                {"sparsity", sparsity},
+                                {"batch", asked.examples},
+                                {"sparsity", asked.sparsity},
                                 {"p50_ms", middle},
                                 {"p99_ms", late},
                                 {"answers", static_cast<int64_t>(samples.size())},
-                                {"ratio", middle / int8_ms},
+                                {"ratio", middle / reference_ms},
                                 {"difference", is_compared ? Config(c.difference) : Config()},
                                 {"int8_kernels", int8_kernels_name()},
                                 {"instruction_set", active_instruction_set()}}));
     table.rows.push_back({c.name, fixed(middle, 3), fixed(late, 3), std::to_string(samples.size()),
-                          fixed(middle / int8_ms, 2) + "x",
+                          fixed(middle / reference_ms, 2) + "x",
                           is_compared ? fixed(100 * c.difference, 2) + " %" : ""});
   }
   report.summarize(std::move(table));
 }
 
+void use_threads(int threads) {
+  set_num_threads(threads);
+  omp_set_num_threads(threads);  // of raw oneDNN
+}
+
+void measure_run(const ServedRun& run, int64_t examples, int threads, const Settings& settings,
+                 Report& report) {
+  use_threads(threads);
+  const Batch batch = run.draw(examples);
+  std::vector<Contender> all;
+  Tensor expected;
+  for (const auto& [name, model] : run.precisions()) {
+    const auto answer = [&batch, model = model] {
+      const NoGrad no_grad;
+      return run_model(*model, batch).value().to(Order::RowMajor);
+    };
+    const Tensor found = answer();
+    all.push_back({.name = name, .answer = [answer] { answer(); }});
+    if (expected.defined()) all.back().difference = relative_difference(found, expected);
+    expected = found;
+  }
+  const std::string reference = all.back().name;  // int8, if there is one
+  measure({.name = run.folder(),
+           .title = run.folder(),
+           .examples = examples,
+           .sparsity = run.sparsity(),
+           .reference = reference},
+          all, threads, settings, report);
+}
+
 void run(Chosen chosen, const Settings& settings, Report& report) {
-  if (chosen.models.empty()) chosen.models = served_names();
+  if (chosen.models.empty() && chosen.runs.empty()) chosen.models = served_names();
   if (chosen.sparsities.empty()) chosen.sparsities = {0.9};
   if (chosen.examples.empty()) chosen.examples = {1};
   std::vector<int> threads = {1};
   if (settings.threads > 1) threads.push_back(settings.threads);
+  for (const std::string& folder : chosen.runs) {
+    const ServedRun served(folder);
+    for (const double examples : chosen.examples) {
+      for (const int count : threads) {
+        measure_run(served, static_cast<int64_t>(examples), count, settings, report);
+      }
+    }
+  }
   for (const std::string& model : chosen.models) {
     const ServedNetwork network = find_served(model, settings.size == Size::Tiny);
     for (const double examples : chosen.examples) {
       for (const double sparsity : chosen.sparsities) {
         for (const int count : threads) {
-          measure_model(network, static_cast<int64_t>(examples), sparsity, count, settings, report);
+          use_threads(count);
+          const auto asked = static_cast<int64_t>(examples);
+          measure({.name = network.name,
+                   .title = network.title,
+                   .examples = asked,
+                   .sparsity = sparsity,
+                   .reference = kInt8},
+                  contenders(network, asked, sparsity), count, settings, report);
         }
       }
     }
@@ -190,6 +244,9 @@ int main(int argc, char** argv) {
       {{.name = "--model",
         .help = "mlp resnet20 bert_block (default: all)",
         .texts = &chosen.models},
+       {.name = "--run",
+        .help = "Run folders or checkpoints to measure, in float32 and, if quantized, in int8",
+        .texts = &chosen.runs},
        {.name = "--examples",
         .help = "Examples of a request (default 1)",
         .numbers = &chosen.examples,
