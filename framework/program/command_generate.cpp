@@ -18,6 +18,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/masked_prediction.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
@@ -144,6 +145,7 @@ int run_generate(const GenerateCommand& command) {
   if (command.threads) set_num_threads(static_cast<int>(*command.threads));
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
+  if (const std::string note = slow_int8_note(checkpoint.state); !note.empty()) print_note(note);
   const Beginning beginning = beginning_of(*format.tokenizer, command.prompt);
   GrowingText text(*format.tokenizer, beginning.text, beginning.ids);
   std::vector<int64_t> never;

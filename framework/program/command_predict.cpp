@@ -24,6 +24,7 @@
 #include "lacuna/framework/program/output/label_prediction.hpp"
 #include "lacuna/framework/program/output/masked_prediction.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/train/checks/ignored_labels.hpp"
@@ -179,6 +180,7 @@ int run_predict(const PredictCommand& command) {
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
+  if (const std::string note = slow_int8_note(checkpoint.state); !note.empty()) print_note(note);
   require_other_file(command, path, config);
   const Shape output = model->output_shape(format.example_shape);
   if (is_masked_language_model(config)) {

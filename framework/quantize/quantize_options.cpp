@@ -68,6 +68,14 @@ void read_training(const Config& section, QuantizeOptions& options) {
   options.freeze_after = read("freeze_after", options.freeze_after);
 }
 
+void require_enough(const Config& calibration, int64_t examples) {
+  if (examples >= QuantizeOptions::kFewestExamples) return;
+  calibration.error(fmt::format(
+      "the ranges of activations cannot be learned from {}; give at least {} (the default is {})",
+      plural(examples, "example"), QuantizeOptions::kFewestExamples,
+      CalibrationOptions::kDefaultExamples));
+}
+
 }  // namespace
 
 const char* to_string(QuantizeOptions::Algorithm algorithm) {
@@ -80,6 +88,20 @@ const char* to_string(QuantizeOptions::Algorithm algorithm) {
       return "qat";
   }
   return "";
+}
+
+CalibrationOptions QuantizeOptions::calibration_on(const Config& section, int64_t there,
+                                                   int64_t batch_size) const {
+  const CalibrationOptions all = calibration.completed(there, batch_size);
+  const Config given = section.get("calibration");
+  const int64_t needed = std::max(*all.examples, kFewestExamples);
+  if (needed > there) {
+    (given.is_null() ? section : given)
+        .error(fmt::format("calibration needs {} examples, and the training data has {}", needed,
+                           there));
+  }
+  require_enough(given, *all.examples);
+  return all;
 }
 
 QuantizeOptions QuantizeOptions::from_config(const Config& section) {
@@ -121,13 +143,7 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
   if (options.needs_examples()) {
     const Config calibration = section.get("calibration");
     options.calibration = CalibrationOptions::from_config(calibration);
-    if (options.calibration.examples.value_or(kFewestExamples) < kFewestExamples) {
-      calibration.error(fmt::format(
-          "the ranges of activations cannot be learned from {}; give at least {} (the default is "
-          "{})",
-          plural(*options.calibration.examples, "example"), kFewestExamples,
-          CalibrationOptions::kDefaultExamples));
-    }
+    require_enough(calibration, options.calibration.examples.value_or(kFewestExamples));
   } else if (section.has("calibration")) {
     section.get("calibration")
         .error(fmt::format("{} with dynamic activations learns nothing from examples; leave "

@@ -43,6 +43,11 @@ struct QuantizeOptions {
     return algorithm == Algorithm::Gptq || when == When::Static || smooth > 0.0;
   }
 
+  /// The calibration with all its numbers, where the training data has `there` examples and batches
+  /// of `batch_size`. *Errors:* ConfigError if it needs more examples than there are, or has fewer
+  /// than kFewestExamples.
+  CalibrationOptions calibration_on(const Config& section, int64_t there, int64_t batch_size) const;
+
   /// Writes defaults into the section. *Errors:* ConfigError.
   static QuantizeOptions from_config(const Config& section);
 };

@@ -71,7 +71,9 @@ void write_calibration_defaults(const Config& sparsity, const Dataset& data, int
     } else if (!calibration.is_map()) {
       continue;
     }
-    if (calibration.peek("examples").is_null()) calibration.set("examples", examples);
+    if (calibration.peek("examples").is_null() && calibration.peek("batches").is_null()) {
+      calibration.set("examples", examples);
+    }
     if (calibration.peek("batch_size").is_null()) calibration.set("batch_size", batch_size);
   }
 }
@@ -88,7 +90,7 @@ CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t s
       run_model(model, data->gather(indices.subspan(i, std::min(most, all.size() - i))));
     }
   };
-  return {.examples = size, .run = run};
+  return {.examples = size, .batch_size = batch_size, .run = run};
 }
 
 }  // namespace lacuna

@@ -98,13 +98,31 @@ CalibrationOptions CalibrationOptions::from_config(const Config& calibration) {
     return {.examples = examples};
   }
   if (!calibration.is_map()) {
-    calibration.fail("a number of examples, or a map with `examples` and `batch_size`");
+    calibration.fail(
+        "a number of examples, or a map with `examples` or `batches`, and `batch_size`");
   }
-  CalibrationOptions options{.examples = calibration.optional<int64_t>("examples"),
-                             .batch_size = calibration.optional<int64_t>("batch_size")};
-  if (options.examples) require_at_least(calibration, "examples", *options.examples, 1);
-  if (options.batch_size) require_at_least(calibration, "batch_size", *options.batch_size, 1);
+  const auto count = [&](const char* key) {
+    std::optional<int64_t> found = calibration.optional<int64_t>(key);
+    if (found) require_at_least(calibration, key, *found, 1);
+    return found;
+  };
+  CalibrationOptions options{.examples = count("examples"),
+                             .batches = count("batches"),
+                             .batch_size = count("batch_size")};
+  if (options.examples && options.batches) {
+    calibration.error("give the number of `examples` or of `batches`, not both");
+  }
   return options;
+}
+
+CalibrationOptions CalibrationOptions::completed(int64_t there, int64_t training_batch_size) const {
+  CalibrationOptions all = *this;
+  all.batch_size = batch_size.value_or(training_batch_size);
+  if (!all.examples) {
+    const int64_t wanted = std::min(batches.value_or(0), kMostInteger / *all.batch_size);
+    all.examples = batches ? wanted * *all.batch_size : std::min(there, kDefaultExamples);
+  }
+  return all;
 }
 
 std::vector<CalibratedLayer> layers_in_order(Module& model, const CalibrationRun& run,

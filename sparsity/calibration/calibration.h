@@ -23,19 +23,25 @@ using CalibrationRun = std::function<void(Module& model)>;
 struct CalibrationOptions {
   static constexpr int64_t kDefaultExamples = 512;
 
-  /// At least 1; absent: kDefaultExamples, or all if there are fewer.
+  /// At least 1; absent: those of `batches`, else kDefaultExamples, or all if there are fewer.
   std::optional<int64_t> examples = {};
+  /// Instead of examples: as many as so many batches have.
+  std::optional<int64_t> batches = {};
   /// Examples in a forward pass, at least 1; absent: as in training.
   std::optional<int64_t> batch_size = {};
 
   /// From a map with these keys, or a number of examples; null: the defaults. *Errors:*
-  /// ConfigError.
+  /// ConfigError; also if both `examples` and `batches` are given.
   static CalibrationOptions from_config(const Config& calibration);
+  /// With a number of examples and a batch size, where data has `there` examples and training
+  /// batches of `training_batch_size`. The number may be larger than `there` if it was given.
+  CalibrationOptions completed(int64_t there, int64_t training_batch_size) const;
 };
 
 /// Data for calibration: the number of examples, and a function that runs a model on some of them.
 struct CalibrationData {
   int64_t examples = 0;
+  int64_t batch_size = 1;  ///< of training
   /// *Requires* that options.examples is set, and at most the number of examples.
   std::function<void(Module& model, const CalibrationOptions& options)> run;
 };

@@ -8,15 +8,14 @@
 
 namespace lacuna {
 
-CalibrationRun calibration_run(const CalibrationData& data, CalibrationOptions options,
+CalibrationRun calibration_run(const CalibrationData& data, const CalibrationOptions& given,
                                std::string_view who) {
-  if (options.examples.value_or(1) > data.examples) {
+  const CalibrationOptions options = given.completed(data.examples, data.batch_size);
+  if (*options.examples > data.examples) {
     throw ConfigError(fmt::format(
-        "{}: calibration.examples is {}, and the training data has {}; give at most that many", who,
-        options.examples.value_or(1), data.examples));
+        "{}: calibration needs {} examples, and the training data has {}; give at most that many",
+        who, *options.examples, data.examples));
   }
-  options.examples =
-      options.examples.value_or(std::min(data.examples, CalibrationOptions::kDefaultExamples));
   return [run = data.run, options](Module& model) { run(model, options); };
 }
 

@@ -9,7 +9,7 @@ namespace lacuna {
 
 /// Runs on the number of examples that the options name; by default kDefaultExamples, or all if
 /// there are fewer. *Errors:* ConfigError that begins with `who`, if there are not as many.
-CalibrationRun calibration_run(const CalibrationData& data, CalibrationOptions options,
+CalibrationRun calibration_run(const CalibrationData& data, const CalibrationOptions& given,
                                std::string_view who);
 
 }  // namespace lacuna

@@ -326,7 +326,7 @@ TEST(OneShotPruningTest, RefusesWhatItCannotDo) {
   many.calibration.examples = 100;
   OneShotPruning wanda(many);
   expect_throws<ConfigError>([&] { wanda.calibrate_on({.examples = 60, .run = nullptr}); },
-                             "calibration.examples is 100, and the training data has 60");
+                             "calibration needs 100 examples, and the training data has 60");
 }
 
 // What is not given is written into the resolved configuration, automatic or not.

@@ -244,6 +244,7 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
     report_line("the run trains for int8 (qat), and this is its float32 model: `lacuna quantize " +
                 shell_word(run_or_checkpoint) + " --run-dir DIR` makes the int8 model");
   }
+  if (const std::string note = slow_int8_note(checkpoint.state); !note.empty()) report_line(note);
   Config precisions;
   bool is_dequantized = false;
   if (!checkpoint.state.below("quantized").empty()) {

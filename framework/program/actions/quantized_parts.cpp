@@ -22,18 +22,9 @@ CalibrationRun quantize_calibration(const Config& section, const QuantizeOptions
                                     std::shared_ptr<const Dataset> data,
                                     const TrainOptions& train) {
   if (!options.needs_examples()) return {};
-  CalibrationOptions wanted = options.calibration;
   const CalibrationData examples = calibration_data(std::move(data), train.seed, train.batch_size);
-  const int64_t fewest = std::max(wanted.examples.value_or(QuantizeOptions::kFewestExamples),
-                                  QuantizeOptions::kFewestExamples);
-  if (examples.examples < fewest) {
-    const Config given = section.get("calibration");
-    (given.is_null() ? section : given)
-        .error(fmt::format("calibration needs {} examples, and the training data has {}", fewest,
-                           examples.examples));
-  }
-  wanted.examples =
-      wanted.examples.value_or(std::min(examples.examples, CalibrationOptions::kDefaultExamples));
+  const CalibrationOptions wanted =
+      options.calibration_on(section, examples.examples, train.batch_size);
   return [examples, wanted](Module& model) { examples.run(model, wanted); };
 }
 

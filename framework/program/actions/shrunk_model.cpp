@@ -35,18 +35,13 @@ constexpr int kRefills = 200, kTimedRefills = 4;
 // A budget counts as used where what is left is this part of it.
 constexpr double kLeastUse = 0.9;
 
-CalibrationOptions complete(CalibrationOptions options, const Experiment& e) {
-  const int64_t most = e.data.train->size();
-  if (options.examples.value_or(1) > most) {
-    throw ConfigError(
-        fmt::format("calibration.examples is {}, and the training data has {}; give at most that "
-                    "many",
-                    *options.examples, most));
-  }
-  options.examples =
-      options.examples.value_or(std::min(most, CalibrationOptions::kDefaultExamples));
-  options.batch_size = options.batch_size.value_or(e.train.batch_size);
-  return options;
+CalibrationOptions complete(const CalibrationOptions& options, const Experiment& e) {
+  const int64_t there = e.data.train->size();
+  const CalibrationOptions all = options.completed(there, e.train.batch_size);
+  if (*all.examples <= there) return all;
+  throw ConfigError(fmt::format(
+      "calibration needs {} examples, and the training data has {}; give at most that many",
+      *all.examples, there));
 }
 
 // The sparsity that an entry of the section `sparsity` asks for at every step of a parameter of

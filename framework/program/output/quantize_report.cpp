@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/int8/int8.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/quantize/int8_candidates.hpp"
 
@@ -130,6 +132,14 @@ std::string quantized_table(const Config& rows) {
                         row.required<double>("relative_error"));
   }
   return text;
+}
+
+std::string slow_int8_note(const StateDict& checkpoint) {
+  if (int8_kernels_name() != "plain" || checkpoint.below("quantized").empty()) return "";
+  return "int8 is slow with the instruction set '" + active_instruction_set() +
+         "' (fast: AVX2, AVX-VNNI, AVX512-VNNI): linear layers run as float32 csr, convolutions "
+         "and "
+         "small batches in plain C++; the sums are the same";
 }
 
 Config planned_products(Module& model, const QuantizeOptions& options) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/quantize/quantize_options.hpp"
 #include "lacuna/framework/quantize/quantized_layer.hpp"
@@ -23,6 +24,10 @@ std::string quantized_table(const Config& rows);
 /// likely to lose, `advice`.
 Config planned_products(Module& model, const QuantizeOptions& options);
 std::string planned_lines(const Config& rows);
+
+/// What to tell of a checkpoint's quantized layers where this processor is slow at them; empty if
+/// it has none, or is not.
+std::string slow_int8_note(const StateDict& checkpoint);
 
 /// An evaluation in one precision: `splits` without confusion matrices, and `bytes` of its
 /// products.

@@ -50,9 +50,8 @@ std::shared_ptr<QuantizationAware> trained_on_grids(ExperimentBuild& b,
   if (options.needs_examples()) {
     const CalibrationData data =
         calibration_data(b.e.data.train, b.e.train.seed, b.e.train.batch_size);
-    CalibrationOptions wanted = options.calibration;
-    wanted.examples =
-        wanted.examples.value_or(std::min(data.examples, CalibrationOptions::kDefaultExamples));
+    const CalibrationOptions wanted =
+        options.calibration_on(b.e.config.get("quantize"), data.examples, b.e.train.batch_size);
     run = [data, wanted](Module& model) { data.run(model, wanted); };
   }
   return std::make_shared<QuantizationAware>(*b.e.model, candidates, options, std::move(run), begin,
@@ -72,12 +71,8 @@ void check_quantize_section(ExperimentBuild& b) {
   if (!b.e.config.has("quantize")) return;
   const Config section = b.e.config.get("quantize");
   const QuantizeOptions options = QuantizeOptions::from_config(section);
-  const int64_t examples = options.calibration.examples.value_or(1), there = b.e.data.train->size();
-  if (examples > there) {
-    section.get("calibration")
-        .error(fmt::format(
-            "{} examples are requested, but the training data has {}; give at most that many",
-            examples, there));
+  if (options.needs_examples()) {
+    options.calibration_on(section, b.e.data.train->size(), b.e.train.batch_size);
   }
   if (options.scales == QuantizeOptions::Scales::Learned && b.e.sparsity != nullptr &&
       keeps_masters(*b.e.sparsity)) {

@@ -244,7 +244,7 @@ TEST_F(Prune, RefusesWhatItCannotUseAndWritesNothing) {
   refuse("sparsity: {algorithm: wanda}\n", "needs `sparsity`");
   refuse("sparsity: {algorithm: wanda, sparsity: 1.0}\n", "sparsity");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, calibration: 100}\n",
-         "calibration.examples is 100, and the training data has 90");
+         "calibration needs 100 examples, and the training data has 90");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, calibration: {example: 5}}\n", "example");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, damping: 0.1}\n", "damping");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, granularity: column}\n", "'layer' or 'row'");

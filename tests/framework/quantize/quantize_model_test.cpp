@@ -198,6 +198,15 @@ TEST_F(QuantizeModel, RefusesInputsWithoutARange) {
                            "the inputs of 'fc1.weight' are NaN or infinite");
 }
 
+// Each example has its own range; only gptq looks at calibration examples.
+TEST_F(QuantizeModel, DynamicActivationsNeedNoRange) {
+  const std::string keys = "{param_filter: fc1.weight, activations: {when: dynamic}}";
+  std::fill_n(inputs_.mutable_data(), inputs_.numel(), 0.0f);
+  EXPECT_EQ(quantize(keys).layers.size(), 1u);
+  inputs_.mutable_data()[3] = std::numeric_limits<float>::quiet_NaN();
+  expect_throws<DataError>([&] { quantize(keys); }, "fc1.weight");
+}
+
 TEST_F(QuantizeModel, RefusesFiltersThatChooseNothing) {
   expect_throws<ConfigError>([&] { quantize("{param_filter: fc9.weight}"); },
                              "param_filter 'fc9.weight' matches no weight that a layer multiplies "

@@ -50,6 +50,27 @@ TEST(CalibrationDefaults, KeepWhatIsSaid) {
                 .at("calibration")
                 .to_json(),
             R"({"batch_size": 7, "examples": 512})");
+  EXPECT_EQ(resolved("{algorithm: wanda, sparsity: 0.5, calibration: {batches: 3}}")
+                .at("calibration")
+                .to_json(),
+            R"({"batches": 3, "batch_size": 50})");
+}
+
+TEST(CalibrationOptions, BatchesAreCountedInExamples) {
+  const auto completed = [](const std::string& text) {
+    return CalibrationOptions::from_config(parse_yaml(text, "run.yaml"))
+        .completed(/*there=*/600, 50);
+  };
+  EXPECT_EQ(completed("{batches: 3}").examples, 150);
+  EXPECT_EQ(completed("{batches: 3, batch_size: 7}").examples, 21);
+  EXPECT_EQ(completed("{batches: 3, batch_size: 7}").batch_size, 7);
+  EXPECT_EQ(completed("{batches: 20}").examples, 1000) << "more than there are: callers refuse";
+  EXPECT_EQ(completed("{}").examples, 512);
+  EXPECT_EQ(completed("40").examples, 40);
+  expect_throws<ConfigError>([&] { completed("{batches: 3, examples: 7}"); }, "not both");
+  expect_throws<ConfigError>([&] { completed("{batches: 0}"); }, "batches");
+  EXPECT_EQ(completed("{batches: 9007199254740992, batch_size: 9007199254740992}").examples,
+            9007199254740992);
 }
 
 TEST(CalibrationDefaults, AreWrittenInListsAndPhases) {

@@ -93,6 +93,22 @@ TEST_F(Quantize, MakesARunThatEveryCommandUnderstands) {
   EXPECT_FALSE(parse_yaml(run_lacuna({"inspect", run_dir(), "--json"}).out, "i").has("quantized"));
 }
 
+TEST_F(Quantize, TellsWhereInt8IsSlow) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(quantize("int8", {"--set", "quantize.calibration=64"}).code, 0);
+  const auto told = [&](const std::string& run, const char* set) {
+    return run_lacuna({"eval", run_dir(run)},
+                      {.in_child = [=] { ::setenv("LACUNA_INSTRUCTION_SET", set, 1); }})
+        .err;
+  };
+  const std::string words = "int8 is slow with the instruction set 'baseline'";
+  EXPECT_THAT(told("int8", "baseline"), HasSubstr(words));
+  EXPECT_THAT(told("run", "baseline"), Not(HasSubstr(words)));
+  if (int8_kernels_name() != "plain") {
+    EXPECT_THAT(told("int8", "avx512"), Not(HasSubstr("int8 is slow")));
+  }
+}
+
 TEST_F(Quantize, IsTheSameOnAnyNumberOfThreads) {
   ASSERT_EQ(train().code, 0);
   std::vector<std::string> layers;
@@ -223,6 +239,8 @@ TEST_F(Quantize, RefusesBadInput) {
                  "int8 weights with float32 activations do not exist");
   expect_refused({"--set", "quantize.calibration=7"}, "cannot be learned from 7 examples");
   expect_refused({"--set", "quantize.calibration=5000"}, "calibration needs 5000 examples");
+  expect_refused({"--set", "quantize.calibration={batches: 3, batch_size: 2}"},
+                 "cannot be learned from 6 examples");
   expect_refused({"--set", "data.limit=3"}, "quantize only accepts keys of `quantize`");
   const std::string file = folder_ / "q.yaml";
   write_text(file, "quantize: {}\ntrain: {epochs: 3}\n");

@@ -367,7 +367,7 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   expect_refused({"--method", "dead", "--to", "flops=0.5"}, 2, "leave it out");
   for (const char* method : {"saliency", "error"}) {
     expect_refused({"--to", "flops=0.5", "--method", method, "--set", "shrink.calibration=1000"}, 2,
-                   "calibration.examples is 1000, and the training data has 90");
+                   "calibration needs 1000 examples, and the training data has 90");
   }
   expect_refused({"--to", "flops=0.5", "--set", "shrink.steps=3"}, 2, "shrink.steps");
   expect_refused({"--to", "flops=0.5", "--set", "model=[flatten, linear]"}, 2,
