@@ -70,20 +70,6 @@ class Int8Doors : public QuantizedRunFixture {
  protected:
   Int8Doors() { write_text(config(), kMlp); }
 
-  void quantize(const std::vector<std::string>& more = {}) const {
-    ASSERT_EQ(train().code, 0);
-    std::vector<std::string> arguments{"quantize", run_dir(), "--run-dir", run_dir("int8")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Ended ended = run_lacuna(arguments);
-    ASSERT_EQ(ended.code, 0) << ended.err;
-  }
-  Ended export_to(const std::string& format, const std::string& path,
-                  const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments{"export", run_dir("int8"), "--format",
-                                       format,   "--out",         path};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_lacuna(arguments);
-  }
   void expect_back(const std::string& file, const std::string& name) const {
     const Ended imported =
         run_lacuna({"import", file, "--config", config(), "--out", run_dir(name)});
@@ -318,75 +304,6 @@ TEST_F(Int8Doors, RefusesDamagedScales) {
   EXPECT_THAT(imported.err, HasSubstr("the int8 weight 'fc2.weight'"));
   EXPECT_THAT(imported.err, HasSubstr("a scale is -1, and must be a number from 0"));
   EXPECT_FALSE(std::filesystem::exists(run_dir("back")));
-}
-
-class Int8HuggingFace : public Int8Doors {
- protected:
-  void begin_with(const std::string& model) const {
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be or not to be, that is the question\n";
-    write_text(folder_ / "play.txt", text);
-    write_text(config(),
-               "data: {type: text, path: " + (folder_ / "play.txt") +
-                   ", context: 8, stride: 8, validation: 0.1, test: 0.1}\nmodel: " + model +
-                   "\noptimizer: {type: adamw, lr: 0.003}\n"
-                   "train: {steps: 8, batch_size: 4, threads: 1}\n");
-  }
-  // The runs "int8" and "back".
-  void expect_the_same() const {
-    EXPECT_EQ(losses("back"), losses("int8"));
-    const auto generated = [&](const std::string& run) {
-      return run_lacuna({"generate", run_dir(run), "--prompt", "to be", "--tokens", "12"});
-    };
-    const Ended text = generated("int8");
-    ASSERT_EQ(text.code, 0) << text.err;
-    EXPECT_THAT(text.out, HasSubstr("to be"));
-    EXPECT_EQ(generated("back").out, text.out);
-  }
-};
-
-TEST_F(Int8HuggingFace, FoldersComeBackWithTheSameOutputs) {
-  begin_with("{type: gpt2, n_embd: 32, n_layer: 2, n_head: 2, n_positions: 8}");
-  quantize({"--set", "quantize.calibration=32"});
-  const std::string path = folder_ / "hf";
-  const Ended exported = export_to("hf", path);
-  ASSERT_EQ(exported.code, 0) << exported.err;
-  const Config json = load_yaml(path + "/config.json");
-  const Config how = json.at("quantization_config");
-  EXPECT_EQ(how.required<std::string>("quant_method"), "compressed-tensors");
-  EXPECT_EQ(how.required<std::string>("format"), "int-quantized");
-  const Config group = how.at("config_groups").at("group_0");
-  EXPECT_EQ(group.at("weights").required<int64_t>("num_bits"), 8);
-  EXPECT_FALSE(group.at("input_activations").required<bool>("symmetric"));
-  EXPECT_FALSE(how.at("ignore").items().empty());
-  const SafetensorsFile file(path + "/model.safetensors");
-  const std::string layer = "transformer.h.0.mlp.c_fc";
-  EXPECT_EQ(file.tensor(layer + ".weight").dtype, "I8");
-  EXPECT_EQ(file.tensor(layer + ".weight").shape, (Shape{32, 128}));  // as GPT-2's files have it
-  EXPECT_EQ(file.tensor(layer + ".weight_scale").shape, (Shape{1, 128}));
-  EXPECT_EQ(file.tensor(layer + ".input_zero_point").dtype, "I8");
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
-  ASSERT_EQ(imported.code, 0) << imported.err;
-  expect_the_same();
-}
-
-TEST_F(Int8HuggingFace, LlamaComesBackToo) {
-  begin_with(
-      "{type: llama, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 2, "
-      "num_key_value_heads: 2, intermediate_size: 64}");
-  quantize({"--set", "quantize.calibration=32"});
-  const std::string path = folder_ / "hf";
-  const Ended exported = export_to("hf", path);
-  ASSERT_EQ(exported.code, 0) << exported.err;
-  EXPECT_EQ(SafetensorsFile(path + "/model.safetensors")
-                .tensor("model.layers.0.mlp.up_proj.weight")
-                .dtype,
-            "I8");
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
-  ASSERT_EQ(imported.code, 0) << imported.err;
-  expect_the_same();
 }
 
 }  // namespace

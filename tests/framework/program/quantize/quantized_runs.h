@@ -13,6 +13,23 @@ namespace lacuna {
 class QuantizedRunFixture : public RunFixture {
  protected:
   Config report(const std::string& run) const { return load_yaml(run_dir(run) + "/quantize.json"); }
+  /// Trains the run "run" and makes "int8" of it.
+  void quantize(const std::vector<std::string>& more = {}) const {
+    ASSERT_EQ(train().code, 0);
+    std::vector<std::string> arguments{"quantize", run_dir(), "--run-dir", run_dir("int8")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = run_lacuna(arguments);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  /// Of the run "int8".
+  Ended export_to(const std::string& format, const std::string& path,
+                  const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"export", run_dir("int8"), "--format",
+                                       format,   "--out",         path};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
+
   /// Of the last split, in "float32" or "int8".
   static double loss(const Config& report, const char* precision) {
     return report.at(precision).at("splits").items().back().required<double>("loss");
