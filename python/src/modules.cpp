@@ -118,11 +118,13 @@ void bind_module(py::module_& module) {
            "Computes the output, a Variable. Dimension 0 of the input is the batch. Keywords are "
            "integer arrays that accompany tokens, such as attention_mask. Raises ShapeError, and "
            "TypeError for a keyword that no layer reads.")
-      .def("predict", &predict_by_module, py::arg("input"), py::kw_only(),
-           py::arg("batch_size") = 1024,
-           "Computes the output as a NumPy array, in evaluation mode and without recording. A "
-           "C-ordered float32 array of up to batch_size examples is not copied. Keywords are as "
-           "for a call. Raises ShapeError if dimension 0 of a batch's output is not the batch.")
+      .def(
+          "predict", &predict_by_module, py::arg("input"), py::kw_only(),
+          py::arg("batch_size") = 1024,
+          "Computes the output as a NumPy array, in evaluation mode and without recording. A "
+          "C-ordered float32 array of up to batch_size examples is not copied, unless it ends less "
+          "than 16 bytes before the end of a page of memory. Keywords are as for a call. Raises "
+          "ShapeError if dimension 0 of a batch's output is not the batch.")
       .def("evaluate", &evaluate_on, py::arg("data"), py::kw_only(), py::arg("loss") = py::none(),
            py::arg("batch_size") = 1000, py::arg("metrics") = py::dict(),
            "Returns a dict of loss, accuracy and other results. loss: as in a configuration. "
