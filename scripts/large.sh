@@ -35,11 +35,13 @@ row() { # NAME CONFIG
              losses, seconds / steps, rss / 1073741824 }'
 }
 
+processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
+memory=$(awk '/^MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)
 {
   cat <<TEXT
 # Large networks
 
-MLPs on synthetic data (10 classes), trained by SET on $(number wide threads) threads of a machine with 24 GiB of memory.
+MLPs on synthetic data (10 classes), trained by SET on $(number wide threads) threads of $processor, $(date +%F); $memory GiB of memory.
 \`scripts/large.sh\` writes this page.
 
 Neurons are the inputs and outputs of the linear layers. A neuron is *on a path* if nonzeros connect it to an
