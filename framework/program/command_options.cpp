@@ -18,6 +18,9 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kMostCounted = 1'000'000'000;  // steps, tokens: more than there ever are
+// What prune and shrink read.
+constexpr char kWithForeign[] =
+    "Checkpoint file, run folder, or another tool's weights (with CONFIG)";
 
 // What several commands have is called the same in all of them.
 void add_last(CLI::App& command, bool& last) {
@@ -131,8 +134,7 @@ void add_prune(CLI::App& app, Action& action) {
   static PruneCommand c;
   CLI::App* command =
       app.add_subcommand("prune", "Prune a trained model in one shot (docs/guides/pruning.md)");
-  add_checkpoint(*command, c.checkpoint,
-                 "Checkpoint file, run folder, or another tool's weights (with CONFIG)");
+  add_checkpoint(*command, c.checkpoint, kWithForeign);
   command
       ->add_option("config", c.config_path,
                    "YAML file with the section sparsity; its other sections replace the run's")
@@ -153,7 +155,7 @@ void add_shrink(CLI::App& app, Action& action) {
   static ShrinkCommand c;
   CLI::App* command = app.add_subcommand(
       "shrink", "Remove neurons, channels and heads of a trained model (docs/guides/shrinking.md)");
-  add_checkpoint(*command, c.checkpoint);
+  add_checkpoint(*command, c.checkpoint, kWithForeign);
   command
       ->add_option("config", c.config_path,
                    "YAML file with the section shrink; its other sections replace the run's")

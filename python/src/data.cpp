@@ -220,8 +220,8 @@ void bind_data(py::module_& module) {
            py::arg("x"), py::arg("y") = py::none(), py::arg("num_classes") = 0,
            py::arg("class_names") = std::vector<std::string>(),
            "x: bytes (a byte b becomes b / 255) or numbers, [n, ...]. y: integers [n] (classes; "
-           "without num_classes, one more than the largest one), booleans [n] (two classes), or "
-           "floats [n] or [n, outputs]. Raises DataError.");
+           "num_classes is by default one more than the largest of them), booleans [n] (two "
+           "classes), or floats [n] or [n, outputs]. Raises DataError.");
   py::class_<EpochIterator>(module, "_EpochIterator")
       .def("__iter__", [](EpochIterator& i) -> EpochIterator& { return i; })
       .def("__next__", &EpochIterator::next);

@@ -157,23 +157,24 @@ void bind_weight(py::module_& module) {
             return to_array(keep_largest(h, mask, scores, count));
           },
           py::arg("mask"), py::arg("scores"), py::arg("count"),
-          "Returns the count positions of a mask with the largest scores. scores: in the weight's "
-          "shape, or one for each position of the mask. If scores are equal, the lower index "
-          "stays. Score groups and patterns are respected.")
+          "Returns the `count` positions of a mask that have the largest scores. scores: in the "
+          "weight's shape, or one for each position of the mask. If scores are equal, the lower "
+          "index stays. Score groups and patterns are respected.")
       .def(
           "grow_maximum",
           [](const WeightHandle& h, const py::object& mask, const Tensor& scores, int64_t count) {
             return to_array(grow_largest(h, mask, scores, count));
           },
           py::arg("mask"), py::arg("scores"), py::arg("count"),
-          "Returns the mask with positions of the largest |score| added, until there are count.")
+          "Returns the mask with positions of the largest |score| added, until it has `count` "
+          "positions.")
       .def(
           "grow_random",
           [](const WeightHandle& h, const py::object& mask, const CounterRng& rng, int64_t count) {
             return to_array(grow_random(h, mask, rng, count));
           },
           py::arg("mask"), py::arg("rng"), py::arg("count"),
-          "Returns the mask with uniformly drawn positions added, until there are count.")
+          "Returns the mask with uniformly drawn positions added, until it has `count` positions.")
       .def(
           "__array__",
           [](const WeightHandle& h, const py::object& dtype) {

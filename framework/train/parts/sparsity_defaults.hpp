@@ -33,10 +33,10 @@ struct SparsityContext {
 /// positions ("75 %") as steps; the end of schedules without one; for algorithms that take the key,
 /// `update` (DynamicSparsityAlgorithm::default_updates), `round_to` (auto) and `param_filter`,
 /// which leaves the output layer dense; and for those that refuse a constant sparsity, as gmp does,
-/// a cubic one from 0 to it, which ends with the updates, or at 75 % of the run where these have no
-/// end. Phases go by their own length. Returns what was chosen, in words for one line of the log;
-/// empty where nothing was. *Errors:* ConfigError where the output layer is all that could be
-/// sparse.
+/// a cubic one from 0 to it. It ends at the last update; without `update.stop`, at the last update
+/// in the first 75 % of the run. Percentages of a phase refer to its own length. Returns what was
+/// chosen, in words for one line of the log; empty where nothing was. *Errors:* ConfigError where
+/// the output layer is all that could be sparse.
 std::string complete_sparsity(Config& config, const SparsityContext& context);
 
 /// Why a weight stays dense in an experiment with sparsity, as in "the output layer"; empty where
