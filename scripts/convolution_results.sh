@@ -52,9 +52,11 @@ Test accuracy on CIFAR-10 in percent after 30 epochs (the wider network: $wide_e
 several of them also the lowest and the highest in brackets. Training: batches of 128, SGD with Nesterov's momentum, a
 learning rate from 0.1 along a cosine to 0, weight decay 1e-3, label smoothing 0.1, crops and flips.
 With a weight decay of 5e-4 and without label smoothing, seed 0, the dense network has 86.50 % and RigL at 80 %
-84.67 %. The images are JPEG copies of the original ones; networks trained on the originals lose about ten points on them.
-FLOPs are those of a training step's products for one example. A step's time is the smallest of five means over
-twenty steps, on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), one run after the other
+84.67 %.
+
+The images are JPEG copies of the original ones; networks trained on the originals lose about ten points on them. FLOPs
+are those of a training step's products for one example. A step's time is the smallest of five means over twenty steps,
+on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), one run after the other
 on an otherwise idle machine; seconds are this time multiplied by the steps, without evaluations. Written by
 
     scripts/convolution_results.sh CIFAR10_FOLDER "$seeds"

@@ -148,8 +148,8 @@ TEXT
   if [ -n "$text" ]; then
     cat <<TEXT
 
-The dense GPT for Tiny Shakespeare ([table](#transformers-on-text), learning rate 3e-3, seed 0). The weights of the blocks
-are pruned, with 256 windows for calibration. Perplexity of a character on the last tenth of the text,
+The dense GPT for Tiny Shakespeare ([table](#transformers-on-text), learning rate 3e-3, seed 0). The weights of the
+blocks are pruned, with 256 windows for calibration. Perplexity of a character on the last tenth of the text,
 $(number gpt magnitude 50 before validation perplexity) before pruning:
 
 $head_row

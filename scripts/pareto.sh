@@ -176,7 +176,7 @@ conclusion() {
       if (!("dense" in best) || !("sparse" in best)) exit
       split(which["dense"], dense, "-"); split(which["sparse"], sparse, "-")
       ahead = best["dense"] < best["sparse"] ? "The dense one is ahead" : "The sparse one is ahead"
-      printf "The best dense network has %d features (%.3f), the best sparse one %d (RigL %d %%, %.3f). %s by %.3f.\n",
+      printf "The best dense network has %d features (%.3f), the best sparse one %d (RigL %d %%, %.3f).\n%s by %.3f.\n",
              dense[2], best["dense"], sparse[2], substr(sparse[1], 5), best["sparse"], ahead,
              best["dense"] < best["sparse"] ? best["sparse"] - best["dense"] : best["dense"] - best["sparse"]
     }' <<<"$points"
@@ -194,9 +194,11 @@ Dense and wider sparse networks after equal time: GPTs of 4 layers on Tiny Shake
 step, as in [shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)), trained for $seconds seconds on
 one core of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The time of a step is the
 smallest of five means over twenty steps on an otherwise idle machine; it determines the number of steps. Learning rate
-and updates have their schedules over these steps. The loss is that on the last tenth of the text, in nats per character,
-after a quarter, half and all of the time: the mean over the seeds. Learning rates and initial values are not tuned for
-either side; [results](results.md#sparse-or-dense) has a comparison with both tuned. Written by
+and updates have their schedules over these steps.
+
+The loss is that on the last tenth of the text, in nats per character, after a quarter, half and all of the time: the
+mean over the seeds. Learning rates and initial values are not tuned for either side;
+[results](results.md#sparse-or-dense) has a comparison with both tuned. Written by
 
     scripts/pareto.sh TEXT_FOLDER "$seeds"
 

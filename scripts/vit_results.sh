@@ -37,10 +37,12 @@ $begin
 
 A vision transformer with patches of 4 × 4 pixels, 6 layers of 128 features, 4 heads and an MLP of 256, on
 CIFAR-10: test accuracy in percent after ten epochs, the mean over the seeds, with several of them also the lowest
-and the highest in brackets. FLOPs are those of a training step's products for one example, including attention. A step's time is
-the smallest of five means over twenty steps, on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1),
-one run after the other on an otherwise idle machine; seconds are this time multiplied by the steps, without evaluations.
-Written by
+and the highest in brackets.
+
+FLOPs are those of a training step's products for one example, including attention. A step's time is the smallest of
+five means over twenty steps, on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1),
+one run after the other on an otherwise idle machine; seconds are this time multiplied by the steps, without
+evaluations. Written by
 
     scripts/vit_results.sh CIFAR10_FOLDER "$seeds"
 

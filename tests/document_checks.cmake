@@ -1,5 +1,6 @@
 # Parts of documents other than YAML and C++: commands, which are compared with --help, shell blocks and Python, which
-# are run, the quickstart's output, which is compared, and the tables of a model, which are computed again.
+# are run, the quickstart's output, which is compared, the tables of a model, which are computed again, and the length of
+# paragraphs.
 if(LACUNA_PYTHON_PROGRAM)
   add_test(NAME docs.commands_are_understood COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/commands_test.py $<TARGET_FILE:lacuna_program>
@@ -16,6 +17,9 @@ if(LACUNA_PYTHON_PROGRAM)
   add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/scaling_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.scaling_is_computed PROPERTIES TIMEOUT 60)
+  add_test(NAME docs.paragraphs_are_short COMMAND ${LACUNA_PYTHON_PROGRAM} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/paragraphs_test.py ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.paragraphs_are_short PROPERTIES TIMEOUT 60)
   add_test(NAME docs.equal_time_is_fair COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/equal_time_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.equal_time_is_fair PROPERTIES TIMEOUT 120)
