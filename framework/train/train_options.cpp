@@ -252,6 +252,23 @@ void warn_about_warmup(const Config& optimizer, int64_t steps) {
                   warmup, steps));
 }
 
+void warn_about_rates_of_zero(const Config& optimizer, int64_t from, int64_t steps) {
+  const Config key = optimizer.get("lr");
+  if (key.is_null()) return;
+  const Schedule schedule = Schedule::from_config(key);
+  if (schedule.is_constant()) return;  // 0 is what was asked for
+  const int64_t stride = (steps - from) / 10000 + 1;
+  int64_t first_zero = steps;
+  for (int64_t at = steps - 1; at >= from && schedule.at(at, at) == 0.0f; at -= stride) {
+    first_zero = at;
+  }
+  if (10 * (steps - first_zero) <= steps - from || steps - first_zero < 2) return;
+  log_warning(
+      fmt::format("optimizer.lr: the learning rate is 0 from step {} to the end of the run, step "
+                  "{}: these steps train nothing; give a longer schedule, or train for less",
+                  first_zero, steps));
+}
+
 void warn_about_average(const TrainOptions& train, int64_t steps) {
   if (!train.ema || train.ema->start < steps) return;
   log_warning(

@@ -149,6 +149,23 @@ TEST(TrainOptions, AnAverageThatNeverBeginsIsTold) {
               testing::HasSubstr("the average begins at step 5, and the run ends after 5"));
 }
 
+TEST(TrainOptions, RatesOfZeroAreReported) {
+  const auto told = [](const std::string& lr, int64_t from, int64_t steps) {
+    const Config optimizer = parse_yaml("{type: sgd, lr: " + lr + "}", "t");
+    return warnings_of([&] { warn_about_rates_of_zero(optimizer, from, steps); });
+  };
+  const std::string cosine = "{type: cosine_once, init: 0.1, minimum: 0.0, half_period: 100}";
+  EXPECT_EQ(told(cosine, 0, 100), "");
+  EXPECT_EQ(told(cosine, 0, 105), "") << "less than a tenth";
+  EXPECT_THAT(told(cosine, 0, 200), testing::HasSubstr("the learning rate is 0 from step 100 to"));
+  EXPECT_THAT(told(cosine, 100, 110), testing::HasSubstr("is 0 from step 100"));
+  EXPECT_THAT(told(cosine, 0, 1'000'000), testing::HasSubstr("these steps train nothing"));
+  EXPECT_EQ(told("{type: cosine_once, init: 0.1, minimum: 0.01, half_period: 100}", 0, 200), "");
+  EXPECT_EQ(told("0.0", 0, 200), "") << "as asked for";
+  EXPECT_EQ(told("{type: cosine, init: 0.1, minimum: 0.0, half_period: 100}", 0, 300), "")
+      << "which rises again";
+}
+
 TEST(TrainOptions, TheGreedySearchIsReportedOnce) {
   const auto told = [](const std::string& text) {
     return warnings_of([&] { warn_about_greedy_search(parse_yaml(text, "t.yaml")); });
