@@ -124,6 +124,13 @@ std::string unknown_option(const CommandUse& use, const std::string& argument) {
   for (const CommandOption& option : use.options) {
     if (!option.is_positional()) names.push_back(option.name);
   }
+  const auto place = std::ranges::find_if(use.options, [&](const CommandOption& option) {
+    return option.is_positional() && option.name == without_dashes(name);
+  });
+  if (place != use.options.end()) {
+    return fmt::format("unknown option '{}'; give it without a name: lacuna {} {}{}", name,
+                       use.command, value_of(*place), help_of(use));
+  }
   const std::string key = as_key(use, argument), meant = meant_option(name, names);
   const std::string advice = !key.empty()     ? "this is a key of the configuration: --set " + key
                              : !meant.empty() ? "did you mean '" + meant + "'?"

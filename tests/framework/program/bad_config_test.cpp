@@ -67,6 +67,11 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"plan", config(), "--epochs"}, "configuration: --set train.epochs=VALUE ("},
       {{"eval", "x", "--data-dir", "/d"}, "configuration: --set data.dir=/d ("},
       {{"train", config(), "--optimizer.lr=3"}, "configuration: --set optimizer.lr=3 ("},
+      {{"eval", "--checkpoint", "x"},
+       "error: unknown option '--checkpoint'; give it without a name: lacuna eval CHECKPOINT "
+       "(lacuna eval"},
+      {{"train", "--config", "x"},
+       "unknown option '--config'; give it without a name: lacuna train CONFIG"},
       {{"inspect", "x", "--sparsity"}, "unknown option '--sparsity'; options: --help, --last, "},
       {{"predict", "x", "y", "--outt=z"}, "error: unknown option '--outt'; did you mean '--out'?"},
       {{"train", config(), "other"},
