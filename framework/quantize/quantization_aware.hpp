@@ -43,6 +43,8 @@ class QuantizationAware {
   /// *Errors:* those of activation_ranges. *Cost:* nothing, but for two of all steps, and one after
   /// each epoch in which masks have changed.
   void begin_step(int64_t steps_before);
+  /// Steps before it begins.
+  int64_t steps_before() const { return begin_step_; }
   bool is_active() const;
   /// After the passes of a step, before its gradients change the weights: learned scales change.
   void step();

@@ -19,6 +19,7 @@
 #include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/shell_word.hpp"
+#include "lacuna/framework/quantize/quantization_aware.hpp"
 #include "lacuna/framework/train/checks/run_origins.hpp"
 #include "lacuna/framework/train/loop/clock.hpp"
 #include "lacuna/framework/train/loop/dense_timing.hpp"
@@ -43,15 +44,16 @@ std::string arithmetic_notice(std::optional<int64_t> saved) {
       has, kArithmeticRevision);
 }
 
-// The last step after which a number of nonzeros changes by plan; 0 without a plan.
-int64_t last_change_of_nonzeros(const Experiment& experiment) {
+// The last step after which a number of nonzeros changes by plan, or quantization begins; 0 if
+// neither does.
+int64_t last_planned_change(const Experiment& experiment) {
+  int64_t last = experiment.quantization == nullptr ? 0 : experiment.quantization->steps_before();
   std::vector<PlannedParameter> plan;
   try {
     plan = experiment.plan();
   } catch (const ConfigError&) {
-    return 0;  // only of a resumed run, which has this step in its checkpoint
+    return last;  // only of a resumed run, which has this step in its checkpoint
   }
-  int64_t last = 0;
   for (const PlannedParameter& planned : plan) {
     if (planned.nnz_before != planned.initial_nnz) last = std::max(last, planned.begin);
     if (!planned.changes.empty()) {
@@ -71,9 +73,8 @@ int64_t last_change_of_nonzeros(const Experiment& experiment) {
 Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
     : experiment_(experiment),
       folder_(std::move(folder)),
-      state_{.stopping =
-                 EarlyStopping(experiment.train.early_stopping, last_change_of_nonzeros(experiment),
-                               experiment.total_steps())},
+      state_{.stopping = EarlyStopping(experiment.train.early_stopping,
+                                       last_planned_change(experiment), experiment.total_steps())},
       reporter_(std::make_unique<RunReporter>(experiment_, state_, folder_, progress)) {}
 
 Trainer::~Trainer() = default;

@@ -63,6 +63,18 @@ TEST_F(EarlyStoppingOfRuns, WaitsUntilTheModelIsPruned) {
   }
 }
 
+TEST_F(EarlyStoppingOfRuns, WaitsUntilQuantizationBegins) {
+  const Ended ended = train({"--set", "optimizer={type: sgd, lr: 0}", "--set", "train.epochs=10",
+                             "--set", "train.early_stopping={patience: 1}", "--set",
+                             "quantize={algorithm: qat, start_epoch: 4, param_filter: '*.weight', "
+                             "calibration: 40}"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Config end = summary(run_dir());
+  EXPECT_GE(end.required<int>("steps"), 25);  // it begins before step 24
+  EXPECT_LE(end.required<int>("steps"), 30);
+  EXPECT_TRUE(end.required<bool>("stopped_early"));
+}
+
 // Numbers of nonzeros that do not change are not waited for, and those of the length that the run
 // has now are.
 TEST_F(EarlyStoppingOfRuns, CountsByThePlanOfTheLengthThatTheRunHas) {
