@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
         Command{"quantize", {"--set", "quantize={param_filter: '*.weight', calibration: 40}"}},
         Command{"prune", {"--set", "sparsity={algorithm: wanda, sparsity: 0.5, calibration: 40}"}},
         Command{"shrink", {"--to", "flops=0.5"}}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace lacuna::killed_commands_test
