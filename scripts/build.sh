@@ -1,8 +1,8 @@
 # Sourced by the scripts that build: where, and how that folder is configured.
 build=${LACUNA_BUILD_DIR:-build/release}
 
-# A new folder is configured for the library and the program alone; one that is there stays as it is,
-# but for what is given.
+# A new folder is configured for the library and the program alone; an existing one keeps its options,
+# except those that are given.
 configure() { # [-D…]
   local parts=()
   if [ ! -e "$build/CMakeCache.txt" ]; then

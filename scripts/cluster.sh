@@ -40,7 +40,7 @@ for ((i = 1; i <= $#; ++i)); do
     --resume) resumes=yes ;;
   esac
 done
-[ -n "$run_dir" ] || fail "give --run-dir, which says where to go on"
+[ -n "$run_dir" ] || fail "give --run-dir, the run to continue"
 if [ -z "$resumes" ] && [ -e "$run_dir/config.yaml" ]; then
   fail "'$run_dir' holds a run already; add --resume to continue it, or choose another folder with --run-dir"
 fi

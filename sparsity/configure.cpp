@@ -309,7 +309,7 @@ std::unique_ptr<SparsityAlgorithm> configure(const Config& config, uint64_t seed
   if (!config.is_list()) config.fail("a number, a map or a list of maps");
   auto group = std::make_unique<Group>();
   for (const Config& entry : config.items()) {
-    // First, and not as an argument beside the filter: it reports what is wrong with an entry.
+    // First, and not as an argument next to the filter: it reports what is wrong with an entry.
     auto algorithm = configure_entry(entry, seed);
     group->add(ParameterFilter::from_config(entry.get("param_filter")), std::move(algorithm));
   }

@@ -27,9 +27,9 @@ class ConvolutionContender {
   /// is that of the next contender's results.
   virtual void release_results() = 0;
   virtual void run(Product product) = 0;
-  /// What a product costs besides between row-major neighbours: for the forward product x is
-  /// converted and y is converted back, for the input's gradient dy and dx; nothing more for the
-  /// weight's, which has both by then.
+  /// The additional cost of a product between row-major neighbours: for the forward product, x is
+  /// converted and y is converted back; for the input's gradient, dy and dx; for the weight's,
+  /// nothing, because both are converted already.
   virtual void convert(Product product) = 0;
   /// What computes the products, where that is worth knowing.
   virtual std::string implementation() const { return {}; }

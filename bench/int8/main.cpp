@@ -1,4 +1,4 @@
-// bench_int8: a linear layer in int8 with groups of 1 × 4, beside float32 csr, float32 of the same
+// bench_int8: a linear layer in int8 with groups of 1 × 4, next to float32 csr, float32 of the same
 // positions, and dense products in float32 and int8; then N:M patterns in groups of rows, and
 // blocks. usage: bench_int8 [IN OUT BATCH] | --tiny
 //

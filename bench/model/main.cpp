@@ -1,5 +1,5 @@
 // bench_model: whole training steps of convolutional networks and transformers, and inference of
-// the former, sparse beside dense.
+// the former, sparse next to dense.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
   Request request;
   return run_program(
       argc, argv, "model",
-      "Training steps of convolutional networks and transformers, sparse beside dense",
+      "Training steps of convolutional networks and transformers, sparse next to dense",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
       request.options());
 }

@@ -1,5 +1,5 @@
-// Where the time of passes through a model goes, by kind of work, beside what the processor would
-// need at least.
+// Where the time of passes through a model goes, by kind of work, next to the least time that the
+// processor would need.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Training steps of a transformer, sparse beside dense.
+// Training steps of a transformer, sparse next to dense.
 #pragma once
 
 #include <vector>

@@ -40,8 +40,8 @@ constexpr bool kKeepsBlocks = true;
 constexpr int64_t kCacheBytes = int64_t{64} << 20;
 constexpr size_t kSmallestCached = 4096;  // malloc itself is good at smaller ones
 
-// Free blocks by size. Small programs keep some, and large ones what they have given back since
-// they used most, and half of that besides: what a training step frees on its way is there for
+// Free blocks by size. Small programs keep some; large ones keep what they have given back since
+// they used most, and half of that in addition: what a training step frees on its way is there for
 // the next step, whose activations may be hundreds of megabytes each. The half is because a step
 // does not use most of every size at the same time: with a quarter, a dense step of WRN-16-2 gave
 // back 360 large pages and got them again, cleared (AMD Zen 4). Beyond that, the sizes that have

@@ -55,7 +55,7 @@ double held_beside_input(const Module& module, const Shape& input) {
   const std::optional<std::vector<Shape>> inputs = module.child_inputs(input);
   if (!inputs || dynamic_cast<const TiledOutput*>(&module) != nullptr) return output;
   const double inside = std::max(output, held_in_children(module, *inputs, inputs->size()));
-  // Outputs of the other branches are held too, and in the end what they make together.
+  // Outputs of the other branches are held too, and finally their combined output.
   return module.joins_branches() ? std::max(inside + output, 2.0 * output) : inside;
 }
 

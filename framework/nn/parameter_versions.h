@@ -26,8 +26,8 @@ class ParameterVersions {
     }
   }
 
-  /// *Errors:* StateError if the values or the pattern of one have changed since. `does` says what
-  /// the layer does with what was computed: "runs in int8".
+  /// *Errors:* StateError if the values or the pattern of one have changed since. `does` is what
+  /// the layer does with the result: "runs in int8".
   void require_unchanged(const Module& layer, std::string_view does) const {
     for (const auto& [parameter, version] : seen_) {
       if (parameter->version() != version) fail(*parameter, layer, does);

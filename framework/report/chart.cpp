@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostBars = 24;
 
-// Losses and errors that fall by much are told apart on a logarithmic scale alone.
+// Losses and errors that fall by much can only be distinguished on a logarithmic scale.
 ChartScale scale_for(const Chart& chart) {
   double least = INFINITY, most = 0.0;
   for (const ChartSeries& series : chart.series) {

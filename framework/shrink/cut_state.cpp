@@ -21,7 +21,7 @@ Tensor in_full(const Parameter& parameter, const Tensor& saved) {
   return full;
 }
 
-// What modules keep besides parameters.
+// The state of modules other than parameters.
 StateDict without_parameters(const Module& model) {
   std::set<std::string> names;
   for (const ParameterPtr& parameter : model.parameters()) {

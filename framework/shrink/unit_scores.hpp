@@ -29,7 +29,7 @@ std::vector<double> loss_changes(const ModelUnits& units);
 std::vector<double> saliency_scores(Module& model, const ModelUnits& units, const GradientRun& run);
 
 /// What removing a unit changes of the outputs of the layers that take it, ‖XΔᵀ‖² / ‖XWᵀ‖² summed
-/// over these, where what stays is fitted anew to make up for it: tr(W_S (H⁻¹_SS)⁻¹ W_Sᵀ) with S
+/// over these, where the remaining units are refitted to compensate: tr(W_S (H⁻¹_SS)⁻¹ W_Sᵀ) with S
 /// the unit's columns of a weight W and H the damped Gram matrix of its inputs (SparseGPT's error,
 /// for units). *Cost:* for each layer a pass over the calibration examples, and in³ operations.
 std::vector<double> error_scores(Module& model, const ModelUnits& units, const CalibrationRun& run);

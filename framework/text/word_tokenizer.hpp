@@ -16,7 +16,7 @@ namespace lacuna {
 
 class Vocabulary;
 
-/// How words are told apart, and which of them get an id.
+/// How text is split into words, and which words get an id.
 struct WordOptions {
   /// Words in small letters, of any script. Default true.
   bool lower_case = true;

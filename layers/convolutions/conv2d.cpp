@@ -87,7 +87,7 @@ void Conv2d::find_readers(Module& model) {
     auto* convolution = dynamic_cast<Conv2d*>(module);
     if (convolution == nullptr || !convolution->weight()->convolution) continue;
     for (Conv2d* before : open) before->readers_.push_back(convolution->weight());
-    // A shortcut of 1 × 1 reads what the branch beside it does.
+    // A shortcut of 1 × 1 reads the same input as its branch.
     if (convolution->options_.kernel != Extent{1, 1}) open.clear();
     open.push_back(convolution);
     convolution->readers_.clear();

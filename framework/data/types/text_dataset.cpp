@@ -83,7 +83,7 @@ struct Tokens {
 };
 
 // Which of them are hidden, between [CLS] and [SEP] where there are both. A window must have room
-// for a token besides these.
+// for these two and one more token.
 void hide_tokens(const MaskKeys& keys, const Config& data, const WindowKeys& window, uint64_t seed,
                  Tokens& tokens) {
   const Tokenizer* tokenizer = tokens.tokenizer.get();
@@ -207,8 +207,8 @@ TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const Source& source, 
   });
 }
 
-// Characters that a part's tokens but the first stand for, of which each is told once; bytes where
-// tokens are. What tokens have lost, as white space between words, is looked up in the text.
+// Characters that the tokens of a part stand for, without the first, which is not predicted; bytes
+// for tokens of bytes. What tokens have lost, as white space between words, is read in the text.
 double characters_of(const Tokens& tokens, std::string_view text, int64_t begin, int64_t end) {
   if (end - begin < 2 || tokens.tokenizer == nullptr || tokens.masking) return 0.0;
   const std::string_view kind = tokens.tokenizer->kind();

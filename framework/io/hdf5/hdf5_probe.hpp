@@ -20,7 +20,7 @@ struct Hdf5Probe {
 /// Does `read`, which must read the file alone, in a child process, so that whoever calls this can
 /// do the same after it. A DataError that it throws there is thrown here, and the file never seen
 /// by this process's HDF5 library, which damaged files leave in disorder. Files that this process
-/// has written, or probed for the same purpose, are passed over: those are told by device, inode,
+/// has written, or probed for the same purpose, are passed over: they are known by device, inode,
 /// size and time.
 ///
 /// The child is a copy of this process (fork without exec, so that a library needs no program of

@@ -41,8 +41,8 @@ class ArrayFile {
 
   /// The values of an array, converted to float32 (`decode_floats`). *Errors:* DataError when it is
   /// of another type than `is_float` names, when it has a finite value beyond float32's range, or
-  /// what is in the file is damaged. *Cost:* reads the array alone; of those that are converted the
-  /// bytes are in memory besides.
+  /// what is in the file is damaged. *Cost:* reads this array alone; during a conversion, its bytes
+  /// are in memory as well.
   Tensor read(size_t index) const;
   /// An array of zeros and ones, of whatever type. *Errors:* DataError, at another value too.
   ByteArray read_mask(size_t index) const;

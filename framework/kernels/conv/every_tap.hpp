@@ -11,7 +11,7 @@ namespace lacuna {
 bool has_every_tap_products(const ConvolutionShape& shape);
 
 /// *Requires* has_every_tap_products. Values are the dense weight's. *Cost:* O(weights), little
-/// beside a product.
+/// compared with a product.
 SparseConvolution of_every_tap(const ConvolutionShape& shape);
 
 }  // namespace lacuna

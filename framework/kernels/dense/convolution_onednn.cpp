@@ -141,7 +141,7 @@ std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
   return entry;
 }
 
-// Additional memory of a product besides its operands.
+// Memory of a product in addition to its operands.
 class Scratch {
  public:
   void* take(size_t bytes) { return blocks_.emplace_back(bytes).data(); }

@@ -41,8 +41,8 @@ Int8Floats int8_floats(int64_t rows, int64_t columns, std::span<const int64_t> r
 /// The same weights in groups of 1 × 4, of the rows [first_row, end_row).
 Int8Groups int8_groups(const Int8Floats& floats, int64_t first_row, int64_t end_row);
 
-/// int8_product of a weight in the form Floats. *Cost:* besides the product, a pass over the inputs
-/// that widens them to floats, and one over the sums.
+/// int8_product of a weight in the form Floats. *Cost:* the product, a pass over the inputs that
+/// widens them to floats, and one over the sums.
 void int8_float_product(const Int8Kernels& kernels, const Int8Matrix& weight, const uint8_t* x,
                         int64_t batch, const Int8Epilogue& epilogue);
 

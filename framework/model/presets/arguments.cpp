@@ -195,7 +195,7 @@ void Arguments::read(const Config& section, const ModelContext& context) {
   }
 }
 
-// What the others make of a key's expression; that it cannot be made is told of the section.
+// The value of a key's expression, given the other keys; an error names the section.
 Config Arguments::default_of(const std::string& name, const Config& fallback,
                              const Config& section) const {
   try {

@@ -52,7 +52,7 @@ class Arguments {
   /// The value, one of these. *Errors:* ConfigError with the nearest.
   std::string choice(std::string_view name, const std::vector<std::string>& choices) const;
 
-  /// Another argument for the text, beside the keys.
+  /// Another argument for the text, in addition to the keys.
   void define(const std::string& name, const Config& value);
   /// The layer that an activation of transformers' is: gelu_new is {type: gelu, approximate: tanh}.
   /// *Errors:* ConfigError with the nearest that is known.

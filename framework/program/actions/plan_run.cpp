@@ -197,7 +197,7 @@ LayoutChoice choice_of(const PlannedParameter& p, const CompressionLimits& limit
   return compare_layouts(p.shape, p.final_nnz, limits.rows_of(*p.source), compressed, p.lifetime);
 }
 
-// How each sparse parameter will be stored in the end, and why.
+// How each sparse parameter will finally be stored, and why.
 std::string layout_lines(const Experiment& experiment, const std::vector<PlannedParameter>& plan) {
   std::string text;
   for (const PlannedParameter& p : plan) {

@@ -59,8 +59,8 @@ Config evaluation_of(const Experiment& e);
 /// A run at step 0, which `lacuna train --resume` trains.
 Checkpoint first_checkpoint(const Experiment& e);
 
-/// Writes the folder of a new run, which is there whole or not at all. `fill` puts into it what it
-/// holds besides the configuration, and may log to a file in it.
+/// Writes the folder of a new run, which is there whole or not at all. `fill` writes everything but
+/// the configuration into it, and may log to a file in it.
 void write_new_run(const std::string& path, const Config& config,
                    const std::function<void(const RunFolder&)>& fill);
 

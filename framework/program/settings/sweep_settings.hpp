@@ -9,8 +9,8 @@
 
 namespace lacuna {
 
-/// The configuration that the runs of a folder have in common and, under `runs`, what each of them
-/// was given besides. A run is repeated, or goes on, with the same settings only.
+/// The configuration that the runs of a folder have in common and, under `runs`, the additional
+/// settings of each. A run is repeated, or continued, only with the same settings.
 class SweepSettings {
  public:
   /// `config` is what all runs have in common this time, `varied` are the keys of which they have

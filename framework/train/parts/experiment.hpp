@@ -123,8 +123,8 @@ using DataCheck = std::function<void(const DataSplits&)>;
 /// batches are cut into shards nothing is measured. `check_data`: receives the data before the
 /// model is built for it, and throws if it is not as expected; none: all is accepted. *Errors:*
 /// ConfigError, also for a plan that can only be a mistake; DataError; CheckpointError (of
-/// `model.init_from`); MemoryError when the values of a fresh start can never fit, or what training
-/// holds besides them: before any is drawn.
+/// `model.init_from`); MemoryError when the values of a fresh start, and what else
+/// training holds, can never fit: before any is drawn.
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh,
                                              std::shared_ptr<Communicator> job = nullptr,
                                              const DataCheck& check_data = {});

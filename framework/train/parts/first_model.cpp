@@ -25,7 +25,7 @@
 namespace lacuna {
 namespace {
 
-// The nonzeros of each parameter in the end, by the plan of a configuration's sparsity.
+// The final nonzeros of each parameter, by the plan of a configuration's sparsity.
 std::map<std::string, int64_t> final_nonzeros(const ExperimentBuild& b, Config& config,
                                               Sequential& model,
                                               const std::vector<ModuleRow>& rows) {

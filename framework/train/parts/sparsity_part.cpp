@@ -51,11 +51,11 @@ void build_sparsity(ExperimentBuild& b) {
 }
 
 // Here and in its parts.
-void tell_model(SparsityAlgorithm& algorithm, const Experiment& e) {
+void give_model(SparsityAlgorithm& algorithm, const Experiment& e) {
   if (auto* user = dynamic_cast<ExampleUser*>(&algorithm)) {
     user->use_model(*e.model, e.data.train->example_shape(), e.rows);
   }
-  for (SparsityAlgorithm* part : algorithm.parts()) tell_model(*part, e);
+  for (SparsityAlgorithm* part : algorithm.parts()) give_model(*part, e);
 }
 
 // An algorithm that does not fit the model is a mistake in the configuration.
@@ -69,7 +69,7 @@ void apply_algorithm(Experiment& e) {
   limits.are_measured = e.parallel == nullptr;
   try {
     e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
-    tell_model(*e.sparsity, e);
+    give_model(*e.sparsity, e);
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
     section.error(error.what());

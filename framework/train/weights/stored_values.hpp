@@ -45,8 +45,8 @@ class StoredValues {
   std::map<std::string, Item> items_;
 };
 
-/// Whether the path is told by its name, as a folder with a model.safetensors, or as a pickle by
-/// its first bytes, to be another tool's: a file of arrays, or one that is refused (pickles).
+/// Whether the path is another tool's, by its name, as a folder with a model.safetensors, or as a
+/// pickle by its first bytes: a file of arrays, or one that is refused (pickles).
 bool is_foreign_file(const std::string& path);
 
 /// The arrays of another tool's file: .safetensors, .safetensors.index.json and the files that it
