@@ -57,7 +57,7 @@ trap stop TERM INT HUP USR1
 
 for ((start = 0; ; ++start)); do
   arguments=("$@")
-  # A run that was lost before it had a configuration begins anew; one that has it is of this job.
+  # A run that was lost before it had a configuration begins again; one that has it is of this job.
   if [ -z "$resumes" ] && [ "$start" -gt 0 ] && [ -e "$run_dir/config.yaml" ]; then
     arguments+=(--resume)
   fi

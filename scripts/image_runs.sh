@@ -48,7 +48,7 @@ measure_steps() {
   done
 }
 
-# A variant's line: means over all its seeds, of the accuracy the lowest and the highest besides.
+# A variant's line: means over all its seeds; for the accuracy, also the lowest and the highest.
 row() { # VARIANT TEXT
   if [ -z "${step_ms[$1]:-}" ]; then return; fi
   awk -F '\t' -v variant="$1" -v text="$2" -v step_ms="${step_ms[$1]}" '

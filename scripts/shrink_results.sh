@@ -93,7 +93,7 @@ milliseconds() { # RUN [ASSIGNMENT]
 is_at_most() { # NUMBER LIMIT
   awk "BEGIN { exit !($1 <= $2) }"
 }
-# The sparsity of unstructured networks. Where it goes by time, it is kept in a file.
+# The sparsity of unstructured networks. If it is chosen by time, it is kept in a file.
 sparsity_for() { # MODEL PART of the FLOPs
   if [ "$sparse_at" = flops ]; then
     awk "BEGIN { print 1 - $2 }"

@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   using namespace lacuna::bench;
   std::vector<double> sparsities;
   return run_program(
-      argc, argv, "block", "Forward and backward of an encoder block of BERT, sparse beside dense",
+      argc, argv, "block", "Forward and backward of an encoder block of BERT, sparse next to dense",
       [&](const Settings& settings, Report& report) { run(sparsities, settings, report); },
       {{.name = "--sparsity",
         .help = "Measure these sparsities, as 0.9 0.95",

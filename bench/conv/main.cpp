@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
   using namespace lacuna::bench;
   CaseRequest request;
   return run_program(
-      argc, argv, "conv", "Forward and backward of a convolution beside oneDNN's primitives",
+      argc, argv, "conv", "Forward and backward of a convolution next to oneDNN's primitives",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
       request.options("Measure this shape alone: IN,OUT,KERNEL,STRIDE,SIZE,BATCH, as "
                       "16,16,3,1,32,128; several may follow"));

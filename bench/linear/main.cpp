@@ -239,7 +239,7 @@ int main(int argc, char** argv) {
   using namespace lacuna::bench;
   CaseRequest request;
   return run_program(
-      argc, argv, "linear", "Forward and backward of a linear layer beside raw oneDNN",
+      argc, argv, "linear", "Forward and backward of a linear layer next to raw oneDNN",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
       request.options("Measure this shape alone: BATCHxINxOUT, as 128x1024x1024"));
 }

@@ -168,7 +168,7 @@ struct Request {
                  "training)",
          .texts = &passes},
         {.name = "--layout",
-         .help = "Measure these layouts beside dense: csr, auto, and of transformers \"nm 2:4\", "
+         .help = "Measure these layouts next to dense: csr, auto, and of transformers \"nm 2:4\", "
                  "\"nm 2:4 g8\", \"block 16x16\" (default all)",
          .texts = &layouts},
         {.name = "--batch",

@@ -27,7 +27,7 @@ struct Transformer {
   int64_t classes = 65;  ///< of gpt2 the vocabulary, each token having a label
   int64_t vocabulary = 65;
   int64_t batch = 12;
-  int64_t length = 64;  ///< tokens of an example; vit has one for each patch, and one besides
+  int64_t length = 64;  ///< tokens of an example; vit has one for each patch, and one more
   int64_t size = 0;     ///< vit: of the images, which have 3 channels
   int64_t patch = 0;
   double dropout = 0.0;  ///< everywhere: of embeddings, attention and branches

@@ -84,7 +84,7 @@ class PyTorch:
 
 
 class Lacuna:
-    """Runs the program anew for each measurement, and reads its log of each step."""
+    """Runs the program once for each measurement, and reads its log of each step."""
 
     WARM = 3  # steps that are not counted: the first ones touch new memory
 

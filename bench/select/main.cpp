@@ -160,6 +160,6 @@ void run(const Settings& settings, Report& report) {
 
 int main(int argc, char** argv) {
   return lacuna::bench::run_program(argc, argv, "select",
-                                    "What selecting N:M masks costs beside the dense product",
+                                    "What selecting N:M masks costs next to the dense product",
                                     lacuna::bench::run);
 }

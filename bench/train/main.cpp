@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   using namespace lacuna::bench;
   TrainRequest request;
   return run_program(
-      argc, argv, "train", "Whole training steps of MLPs, sparse beside dense",
+      argc, argv, "train", "Whole training steps of MLPs, sparse next to dense",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
       request.options());
 }

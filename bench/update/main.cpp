@@ -143,6 +143,6 @@ void run(const Settings& settings, Report& report) {
 
 int main(int argc, char** argv) {
   return lacuna::bench::run_program(argc, argv, "update",
-                                    "What topology updates cost beside the steps between them",
+                                    "What topology updates cost next to the steps between them",
                                     lacuna::bench::run);
 }

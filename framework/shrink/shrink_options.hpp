@@ -61,7 +61,7 @@ struct ShrinkOptions {
   double keep_at_least = 0.1;         ///< of each layer, in (0, 1]; one unit stays anyway
   std::vector<std::string> layers{};  ///< globs over paths of layers; empty: all
   Rounding round_to = {};             ///< multiples that the counts of units are kept at
-  bool least_squares = true;          ///< of Error: the layers that take units are fitted anew
+  bool least_squares = true;          ///< of Error: the layers that take units are refitted
   CalibrationOptions calibration = {};
 
   /// From a map with `method`, `to` (a map of flops, parameters or time), `shares`,

@@ -231,9 +231,10 @@ void require_as_training(const Dataset& train, const Dataset& split, const std::
         has_bytes(*of_train) ? has_fractions(*of_split) : has_fractions(*of_train);
     const auto kind = [](const ArrayDataset& d) { return has_bytes(d) ? "bytes" : "numbers"; };
     if (!are_fractions) {
-      refuse(kind(*of_split), std::string(kind(*of_train)) +
-                                  "; bytes (uint8) are divided by 255, so numbers beside them must "
-                                  "be from 0 to 1");
+      refuse(kind(*of_split),
+             std::string(kind(*of_train)) +
+                 "; bytes (uint8) are divided by 255, so numbers next to them must "
+                 "be from 0 to 1");
     }
   }
   if (split.num_outputs() != train.num_outputs() && split.num_outputs() + split.num_classes() > 0) {

@@ -55,7 +55,7 @@ def write_initial(path, values, masks):
 
 
 def start(lacuna, config, folder, values, masks, threads=1):
-    """Trains in `folder`, anew, from these values, and returns the run folder."""
+    """Trains in `folder`, from the first step, from these values, and returns the run folder."""
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     # JSON is YAML, too.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <regex>
 #include <set>
@@ -134,6 +136,26 @@ TEST(HouseRules, NoTwoTypesHaveOneName) {
   EXPECT_GT(files_by_type.size(), 300u);
   for (const auto& [type, files] : files_by_type) {
     EXPECT_EQ(files.size(), 1u) << type << ": " << testing::PrintToString(files);
+  }
+}
+
+// Words that make English read as translated.
+TEST(HouseRules, TextsAreInCurrentEnglish) {
+  const std::regex word(
+      R"(\b(is told|are told|speaks of|beside|besides|hangs on|goes by|reckons|anew|in the end|dear)\b)");
+  for (const SourceFile& file :
+       read_sources({"framework", "layers", "optimizers", "sparsity", "bench", "python/lacuna",
+                     "python/src", "scripts", "configs", "examples", "docs", "README.md",
+                     "CONTRIBUTING.md", "SECURITY.md"})) {
+    const bool is_read =
+        std::ranges::any_of(std::array{".md", ".cpp", ".h", ".hpp", ".inc", ".py", ".sh", ".yaml"},
+                            [&](const char* end) { return file.ends_with(end); });
+    if (!is_read || file.ends_with("performance-log.md")) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      std::smatch found;
+      EXPECT_FALSE(std::regex_search(file.lines[i], found, word))
+          << at(file, static_cast<int>(i) + 1) << found.str();
+    }
   }
 }
 

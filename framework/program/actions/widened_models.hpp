@@ -15,7 +15,7 @@ namespace lacuna {
 struct WidenedModel {
   std::string name;
   std::string widths;                  ///< "model.n_embd 288", …
-  int64_t nonzeros = 0;                ///< in the end
+  int64_t nonzeros = 0;                ///< at the end
   double flops = 0.0;                  ///< of an example, forward, with these
   std::optional<double> step_seconds;  ///< measured; empty if that may not fit the memory
 };
