@@ -172,21 +172,17 @@ void use_threads(int threads) {
   omp_set_num_threads(threads);  // of raw oneDNN
 }
 
+// Outputs are not compared: drawn inputs may exceed the ranges of a run's static activations.
 void measure_run(const ServedRun& run, int64_t examples, int threads, const Settings& settings,
                  Report& report) {
   use_threads(threads);
   const Batch batch = run.draw(examples);
   std::vector<Contender> all;
-  Tensor expected;
   for (const auto& [name, model] : run.precisions()) {
-    const auto answer = [&batch, model = model] {
-      const NoGrad no_grad;
-      return run_model(*model, batch).value().to(Order::RowMajor);
-    };
-    const Tensor found = answer();
-    all.push_back({.name = name, .answer = [answer] { answer(); }});
-    if (expected.defined()) all.back().difference = relative_difference(found, expected);
-    expected = found;
+    all.push_back({.name = name, .answer = [&batch, model = model] {
+                     const NoGrad no_grad;
+                     run_model(*model, batch).value();
+                   }});
   }
   const std::string reference = all.back().name;  // int8, if there is one
   measure({.name = run.folder(),
