@@ -90,7 +90,7 @@ CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t s
       run_model(model, data->gather(indices.subspan(i, std::min(most, all.size() - i))));
     }
   };
-  return {.examples = size, .batch_size = batch_size, .run = run};
+  return {.examples = size, .run = run, .batch_size = batch_size};
 }
 
 }  // namespace lacuna

@@ -4,13 +4,17 @@
 
 namespace lacuna {
 
+void EarlyStopping::begin_again() {
+  best_score_.reset();
+  score_to_beat_.reset();
+  evaluations_without_gain_ = 0;
+}
+
 bool EarlyStopping::judge(int64_t step, double score, int64_t nonzeros, double loss) {
   constexpr double kAsMany = 0.99;
   if (best_nonzeros_ &&
       static_cast<double>(nonzeros) < kAsMany * static_cast<double>(*best_nonzeros_)) {
-    best_score_.reset();
-    score_to_beat_.reset();
-    evaluations_without_gain_ = 0;
+    begin_again();
   }
   if (options_) {
     // A loss that is not known is no lower one: comparisons with NaN are false.

@@ -16,7 +16,8 @@ namespace lacuna {
 class EarlyStopping {
  public:
   /// Without options it never stops, and still knows the best. `first_counted`: scores of earlier
-  /// steps without a gain are not counted, because the model is not as sparse as it will be.
+  /// steps without a gain are not counted, because the model is not yet as sparse, or not yet
+  /// quantized, as it will be.
   /// `run_steps`: the length of the run for which that was planned.
   explicit EarlyStopping(std::optional<EarlyStoppingOptions> options = std::nullopt,
                          int64_t first_counted = 0, int64_t run_steps = 0)
@@ -29,6 +30,9 @@ class EarlyStopping {
   /// one's nonzeros is judged again: what has been pruned is not compared with its earlier
   /// state.
   bool judge(int64_t step, double score, int64_t nonzeros, double loss = kNoLoss);
+  /// Forgets all scores: the next one is the best, whatever it is, as that of a model that has
+  /// become another one.
+  void begin_again();
   /// Whether `patience` scores in a row were no gain. Stays so.
   bool has_stopped() const { return has_stopped_; }
 

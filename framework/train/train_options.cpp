@@ -212,16 +212,25 @@ void require_known_keys(const Config& config, uint64_t seed) {
   require("sparsity", [&](const Config& node) { configure(node, seed); });
 }
 
-void require_learning_rates(const Config& optimizer, int64_t steps) {
-  std::vector<Config> schedules = {optimizer.get("lr")};
+namespace {
+
+// Of the optimizer, and of its groups that have their own.
+std::vector<Config> rates_of(const Config& optimizer) {
+  std::vector<Config> all = {optimizer.get("lr")};
   const Config groups = optimizer.get("groups");
   if (!groups.is_null()) {
-    for (const Config& group : groups.items()) schedules.push_back(group.get("lr"));
+    for (const Config& group : groups.items()) all.push_back(group.get("lr"));
   }
+  std::erase_if(all, [](const Config& rate) { return rate.is_null(); });
+  return all;
+}
+
+}  // namespace
+
+void require_learning_rates(const Config& optimizer, int64_t steps) {
   constexpr int64_t kMost = 10000;
   const int64_t stride = steps / kMost + 1, last = steps - 1;
-  for (const Config& node : schedules) {
-    if (node.is_null()) continue;
+  for (const Config& node : rates_of(optimizer)) {
     const Schedule schedule = Schedule::from_config(node);
     for (int64_t at = 0; at < steps + stride - 1; at += stride) {
       const int64_t step = std::min(at, last);
@@ -253,20 +262,23 @@ void warn_about_warmup(const Config& optimizer, int64_t steps) {
 }
 
 void warn_about_rates_of_zero(const Config& optimizer, int64_t from, int64_t steps) {
-  const Config key = optimizer.get("lr");
-  if (key.is_null()) return;
-  const Schedule schedule = Schedule::from_config(key);
-  if (schedule.is_constant()) return;  // 0 is what was asked for
-  const int64_t stride = (steps - from) / 10000 + 1;
-  int64_t first_zero = steps;
-  for (int64_t at = steps - 1; at >= from && schedule.at(at, at) == 0.0f; at -= stride) {
-    first_zero = at;
-  }
-  if (10 * (steps - first_zero) <= steps - from || steps - first_zero < 2) return;
+  std::vector<Schedule> schedules;
+  for (const Config& node : rates_of(optimizer)) schedules.push_back(Schedule::from_config(node));
+  const auto is_zero = [&](int64_t step) {
+    return std::ranges::all_of(schedules,
+                               [&](const Schedule& s) { return s.at(step, step) == 0.0f; });
+  };
+  if (std::ranges::all_of(schedules, &Schedule::is_constant)) return;  // 0 is what was asked for
+  constexpr int64_t kMost = 1'000'000;                                 // steps that are looked at
+  const int64_t earliest = std::max(from, steps - kMost);
+  int64_t first = steps;
+  while (first > earliest && is_zero(first - 1)) --first;
+  const bool is_long = first == earliest || 10 * (steps - first) >= steps;
+  if (!is_long || steps - first < 2) return;
   log_warning(
       fmt::format("optimizer.lr: the learning rate is 0 from step {} to the end of the run, step "
                   "{}: these steps train nothing; give a longer schedule, or train for less",
-                  first_zero, steps));
+                  first, steps));
 }
 
 void warn_about_average(const TrainOptions& train, int64_t steps) {

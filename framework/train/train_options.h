@@ -111,9 +111,8 @@ void require_learning_rates(const Config& optimizer, int64_t steps);
 /// Checks the `warmup` of an `optimizer` section for a run of this many steps: warns if the rate
 /// never reaches its full value. *Errors:* ConfigError if it stays close to 0.
 void warn_about_warmup(const Config& optimizer, int64_t steps);
-/// Warns if the learning rate of the optimizer is 0 in the last tenth of the steps [from, steps),
-/// or longer, so that they train nothing: a schedule that ends before the run. *Cost:* at most
-/// 10,000 values of the schedule.
+/// Warns if schedules make all learning rates 0 in the last tenth of the run's steps, or in all of
+/// [from, steps), so that these train nothing. *Cost:* a million values of each schedule at most.
 void warn_about_rates_of_zero(const Config& optimizer, int64_t from, int64_t steps);
 /// The same as `warn_about_warmup` for `train.ema`: warns if it begins after the end of the run.
 void warn_about_average(const TrainOptions& train, int64_t steps);

@@ -44,10 +44,12 @@ std::string arithmetic_notice(std::optional<int64_t> saved) {
       has, kArithmeticRevision);
 }
 
-// The last step after which a number of nonzeros changes by plan, or quantization begins; 0 if
-// neither does.
+// The step from which on numbers of nonzeros stay as planned, and quantization, which begins before
+// a step and not after one, is part of the model; 0 if there is neither.
 int64_t last_planned_change(const Experiment& experiment) {
-  int64_t last = experiment.quantization == nullptr ? 0 : experiment.quantization->steps_before();
+  const int64_t before =
+      experiment.quantization == nullptr ? 0 : experiment.quantization->steps_before();
+  int64_t last = before > 0 ? before + 1 : 0;
   std::vector<PlannedParameter> plan;
   try {
     plan = experiment.plan();
@@ -127,7 +129,7 @@ void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
 RunEnd Trainer::run() {
   const StopSignal stop_signal;
   is_asked_to_stop_ = false;
-  if (experiment_.is_first() && !finished()) {
+  if (experiment_.is_first() && state_.step > 0 && !finished()) {  // of a fresh run: optimizer_part
     warn_about_rates_of_zero(experiment_.config.at("optimizer"), state_.step, total_steps());
   }
   begin();

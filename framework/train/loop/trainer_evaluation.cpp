@@ -91,6 +91,11 @@ bool Trainer::judge(const Evaluation& result) {
                                                : precision;
   int64_t nonzeros = 0;
   for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
+  const QuantizationAware* qat = experiment_.quantization.get();
+  if (qat != nullptr && qat->is_active() && state_.best &&
+      state_.best->step <= qat->steps_before()) {
+    state_.stopping.begin_again();  // the best one so far was not quantized
+  }
   const bool is_best = state_.stopping.judge(state_.step, score, nonzeros, result.loss);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: the validation result has not improved in {}",

@@ -63,16 +63,24 @@ TEST_F(EarlyStoppingOfRuns, WaitsUntilTheModelIsPruned) {
   }
 }
 
+// Quantization begins after step 24. What was evaluated before, at step 24 too, is not compared
+// with what is quantized.
 TEST_F(EarlyStoppingOfRuns, WaitsUntilQuantizationBegins) {
-  const Ended ended = train({"--set", "optimizer={type: sgd, lr: 0}", "--set", "train.epochs=10",
-                             "--set", "train.early_stopping={patience: 1}", "--set",
-                             "quantize={algorithm: qat, start_epoch: 4, param_filter: '*.weight', "
-                             "calibration: 40}"});
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  const Config end = summary(run_dir());
-  EXPECT_GE(end.required<int>("steps"), 25);  // it begins before step 24
-  EXPECT_LE(end.required<int>("steps"), 30);
-  EXPECT_TRUE(end.required<bool>("stopped_early"));
+  for (const std::string every : {"5", "6", "8"}) {
+    const std::string name = "every" + every;
+    const Ended ended =
+        train({"--set", "optimizer={type: sgd, lr: 0}", "--set", "train.epochs=10", "--set",
+               "train.early_stopping={patience: 1}", "--set", "train.eval_every=" + every, "--set",
+               "quantize={algorithm: qat, start_epoch: 4, param_filter: '*.weight', "
+               "calibration: 40}"},
+              name);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const Config end = summary(run_dir(name));
+    EXPECT_GT(end.required<int>("best_step"), 24) << every;
+    EXPECT_GT(end.required<int>("steps"), end.required<int>("best_step")) << every;
+    EXPECT_LE(end.required<int>("steps"), 48) << every;
+    EXPECT_TRUE(end.required<bool>("stopped_early")) << every;
+  }
 }
 
 // Numbers of nonzeros that do not change are not waited for, and those of the length that the run
