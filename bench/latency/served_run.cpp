@@ -9,6 +9,12 @@
 namespace lacuna::bench {
 
 ServedRun::ServedRun(const std::string& folder) : folder_(folder), float32_(load_run(folder)) {
+  const std::string data = float32_.config.at("data").at("type").text();
+  const bool has_vocabulary = float32_.inputs.tokenizer != nullptr;
+  if (data == "labelled_sparse" || (data == "tokens" && !has_vocabulary)) {
+    throw ConfigError("--run " + folder + ": inputs of data type '" + data +
+                      "' without a vocabulary are not drawn; measure another run");
+  }
   fold_batch_norm(*float32_.model, float32_.inputs.example_shape);
   const Checkpoint checkpoint = CheckpointFile(float32_.checkpoint).read();
   if (!checkpoint.state.below("quantized").empty()) int8_ = load_run_in_int8(folder);
@@ -17,10 +23,11 @@ ServedRun::ServedRun(const std::string& folder) : folder_(folder), float32_(load
 double ServedRun::sparsity() const {
   int64_t numel = 0, nnz = 0;
   for (const ParameterPtr& parameter : float32_.model->parameters()) {
+    if (parameter->pattern()->is_dense()) continue;
     numel += parameter->numel();
     nnz += parameter->pattern()->nnz();
   }
-  return 1.0 - static_cast<double>(nnz) / static_cast<double>(numel);
+  return numel == 0 ? 0.0 : 1.0 - static_cast<double>(nnz) / static_cast<double>(numel);
 }
 
 Batch ServedRun::draw(int64_t examples) const {

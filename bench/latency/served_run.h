@@ -13,11 +13,12 @@ namespace lacuna::bench {
 /// A run in each of its precisions.
 class ServedRun {
  public:
-  /// *Errors:* those of load_run.
+  /// *Errors:* those of load_run; ConfigError if the inputs are lists of features, or tokens
+  /// without a vocabulary.
   explicit ServedRun(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
-  /// Part of the weights that is zero.
+  /// Part of the masked weights that is zero; 0 without masks.
   double sparsity() const;
   /// Drawn inputs; where the model takes tokens, whole sequences of its largest length.
   Batch draw(int64_t examples) const;

@@ -110,18 +110,25 @@ CalibrationOptions CalibrationOptions::from_config(const Config& calibration) {
                              .batches = count("batches"),
                              .batch_size = count("batch_size")};
   if (options.examples && options.batches) {
-    calibration.error("give the number of `examples` or of `batches`, not both");
+    calibration.error(
+        "give the number of `examples` or of `batches`, not both (null leaves one out)");
   }
   return options;
 }
 
-CalibrationOptions CalibrationOptions::completed(int64_t there, int64_t training_batch_size) const {
+CalibrationOptions CalibrationOptions::completed(int64_t there,
+                                                 std::optional<int64_t> training_batch_size) const {
   CalibrationOptions all = *this;
-  all.batch_size = batch_size.value_or(training_batch_size);
-  if (!all.examples) {
-    const int64_t wanted = std::min(batches.value_or(0), kMostInteger / *all.batch_size);
-    all.examples = batches ? wanted * *all.batch_size : std::min(there, kDefaultExamples);
+  if (!all.batch_size) all.batch_size = training_batch_size;
+  if (all.examples) return all;
+  if (!batches) {
+    all.examples = std::min(there, kDefaultExamples);
+    return all;
   }
+  if (!all.batch_size) {
+    throw ConfigError("calibration: give batch_size, too: the size of the batches is not known");
+  }
+  all.examples = std::min(*batches, kMostInteger / *all.batch_size) * *all.batch_size;
   return all;
 }
 

@@ -33,17 +33,19 @@ struct CalibrationOptions {
   /// From a map with these keys, or a number of examples; null: the defaults. *Errors:*
   /// ConfigError; also if both `examples` and `batches` are given.
   static CalibrationOptions from_config(const Config& calibration);
-  /// With a number of examples and a batch size, where data has `there` examples and training
-  /// batches of `training_batch_size`. The number may be larger than `there` if it was given.
-  CalibrationOptions completed(int64_t there, int64_t training_batch_size) const;
+  /// With a number of examples, where data has `there`, and a batch size, if one is given here or
+  /// as that of training. The number may be larger than `there` if it was given. *Errors:*
+  /// ConfigError if batches are given and no size of a batch is known.
+  CalibrationOptions completed(int64_t there, std::optional<int64_t> training_batch_size) const;
 };
 
 /// Data for calibration: the number of examples, and a function that runs a model on some of them.
 struct CalibrationData {
   int64_t examples = 0;
-  int64_t batch_size = 1;  ///< of training
   /// *Requires* that options.examples is set, and at most the number of examples.
   std::function<void(Module& model, const CalibrationOptions& options)> run;
+  /// Of training, where `options.batches` is given without a batch size.
+  std::optional<int64_t> batch_size = {};
 };
 
 /// A weight in the order of a forward pass.

@@ -57,11 +57,12 @@ std::vector<uint32_t> draw_examples(const CounterRng& rng, std::span<const int64
   return words;
 }
 
-// `blocks` holds those of the example's draws.
-Change change_of(const uint32_t* blocks, const AugmentOptions& options, const ImageSize& size) {
+// `words` holds the blocks of the example's draws.
+Change change_of(std::span<const uint32_t> words, const AugmentOptions& options,
+                 const ImageSize& size) {
   const auto below = [&](Draw draw, int64_t bound) {
-    const std::span<const uint32_t, 4> block(blocks + 4 * draw, 4);
-    return static_cast<int64_t>(CounterRng::below_of(block, static_cast<uint64_t>(bound)));
+    return static_cast<int64_t>(
+        CounterRng::below_of(drawn_block(words, draw), static_cast<uint64_t>(bound)));
   };
   Change change;
   if (options.crop > 0) {
@@ -207,10 +208,10 @@ Tensor augmented(const Tensor& inputs, std::span<const int64_t> indices,
   const float* in = inputs.data();
   float* out = result.mutable_data();
   const std::vector<uint32_t> words = draw_examples(rng, indices);
-  const uint32_t* blocks = words.data();
+  std::span<const uint32_t> rest = words;
   for (const int64_t index : indices) {
-    const Change change = change_of(blocks, options, size);
-    blocks += 4 * kUsedDraws;
+    const Change change = change_of(rest, options, size);
+    rest = rest.subspan(4 * kUsedDraws);
     write_image(in, size, change, options.padding, out);
     if (!bytes.empty()) change_bytes(options, rand_rng, index, size, bytes, out);
     cover(size, change, out);

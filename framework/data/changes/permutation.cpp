@@ -23,8 +23,7 @@ std::vector<int64_t> seeded_permutation(int64_t size, uint64_t seed, std::string
     for (size_t i = 0; i < count; ++i) numbers[i] = last - 1 - i;
     draw_blocks(rng, std::span(numbers).first(count), words);
     for (size_t i = 0; i < count; ++i, --last) {
-      const std::span<const uint32_t, 4> block(&words[4 * i], 4);
-      std::swap(order[last - 1], order[CounterRng::below_of(block, last)]);
+      std::swap(order[last - 1], order[CounterRng::below_of(drawn_block(words, i), last)]);
     }
   }
   return order;

@@ -63,8 +63,8 @@ void mask_tokens(std::span<int64_t> ids, std::span<int64_t> labels, const TokenM
     draw_blocks(rng, std::span(numbers).first(count), words);
     for (size_t i = 0; i < count; ++i) {
       // Of those that are open, each is as likely to be among the missing.
-      const std::span<const uint32_t, 4> block(&words[4 * i], 4);
-      decide(tokens[i], CounterRng::below_of(block, static_cast<uint64_t>(open--)));
+      const auto candidates = static_cast<uint64_t>(open--);
+      decide(tokens[i], CounterRng::below_of(drawn_block(words, i), candidates));
     }
   }
 }

@@ -18,6 +18,11 @@ void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words
 void draw_blocks(const CounterRng& rng, std::span<const uint64_t> numbers,
                  std::span<uint32_t> words);
 
+/// Block i of the words that draw_blocks has written.
+inline std::span<const uint32_t, 4> drawn_block(std::span<const uint32_t> words, size_t i) {
+  return words.subspan(4 * i).first<4>();
+}
+
 /// The words rng.bits(0), rng.bits(1), … *Cost:* about 1 ns each, where `bits` takes 13.
 class DrawnWords {
  public:

@@ -92,6 +92,10 @@ void leave_out_values_of_others(Config section, const std::vector<std::string>& 
   if (sets("algorithm")) {
     for (const char* key : {"start_epoch", "freeze_after", "scales"}) section.erase(key);
   }
+  if (Config calibration = section.get("calibration"); calibration.is_map()) {
+    if (sets("calibration.batches")) calibration.erase("examples");
+    if (sets("calibration.examples")) calibration.erase("batches");
+  }
   if (chosen("activations.when") == "dynamic" && chosen("algorithm") != "gptq") {
     section.erase("calibration");
   }

@@ -118,6 +118,15 @@ std::string meant_option(const std::string& given, const std::vector<std::string
   return "";
 }
 
+// "CHECKPOINT INPUTS": what has no name, in order.
+std::string positionals(const CommandUse& use) {
+  std::vector<std::string> places;
+  for (const CommandOption& option : use.options) {
+    if (option.is_positional()) places.push_back(value_of(option));
+  }
+  return join(places, " ");
+}
+
 std::string unknown_option(const CommandUse& use, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   std::vector<std::string> names;
@@ -129,7 +138,7 @@ std::string unknown_option(const CommandUse& use, const std::string& argument) {
   });
   if (place != use.options.end()) {
     return fmt::format("unknown option '{}'; give it without a name: lacuna {} {}{}", name,
-                       use.command, value_of(*place), help_of(use));
+                       use.command, positionals(use), help_of(use));
   }
   const std::string key = as_key(use, argument), meant = meant_option(name, names);
   const std::string advice = !key.empty()     ? "this is a key of the configuration: --set " + key
@@ -139,12 +148,9 @@ std::string unknown_option(const CommandUse& use, const std::string& argument) {
 }
 
 std::string unexpected_argument(const CommandUse& use, const std::string& argument) {
-  std::vector<std::string> places;
-  for (const CommandOption& option : use.options) {
-    if (option.is_positional()) places.push_back(value_of(option));
-  }
+  const std::string places = positionals(use);
   return fmt::format("'{}' is one argument too many: lacuna {} takes {}{}", argument, use.command,
-                     places.empty() ? "only options" : join(places, " "), help_of(use));
+                     places.empty() ? "only options" : places, help_of(use));
 }
 
 std::string missing_argument(const CommandUse& use, const std::string& parser_words) {

@@ -70,6 +70,7 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"eval", "--checkpoint", "x"},
        "error: unknown option '--checkpoint'; give it without a name: lacuna eval CHECKPOINT "
        "(lacuna eval"},
+      {{"prune", "--config", "x"}, "give it without a name: lacuna prune CHECKPOINT CONFIG"},
       {{"train", "--config", "x"},
        "unknown option '--config'; give it without a name: lacuna train CONFIG"},
       {{"inspect", "x", "--sparsity"}, "unknown option '--sparsity'; options: --help, --last, "},

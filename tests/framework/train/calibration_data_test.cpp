@@ -69,6 +69,9 @@ TEST(CalibrationOptions, BatchesAreCountedInExamples) {
   EXPECT_EQ(completed("40").examples, 40);
   expect_throws<ConfigError>([&] { completed("{batches: 3, examples: 7}"); }, "not both");
   expect_throws<ConfigError>([&] { completed("{batches: 0}"); }, "batches");
+  const CalibrationOptions of_unknown_size{.batches = 3};
+  expect_throws<ConfigError>([&] { of_unknown_size.completed(600, std::nullopt); },
+                             "give batch_size, too");
   EXPECT_EQ(completed("{batches: 9007199254740992, batch_size: 9007199254740992}").examples,
             9007199254740992);
 }

@@ -93,20 +93,35 @@ TEST_F(Quantize, MakesARunThatEveryCommandUnderstands) {
   EXPECT_FALSE(parse_yaml(run_lacuna({"inspect", run_dir(), "--json"}).out, "i").has("quantized"));
 }
 
+#ifndef LACUNA_ONE_INSTRUCTION_SET
 TEST_F(Quantize, TellsWhereInt8IsSlow) {
   ASSERT_EQ(train().code, 0);
   ASSERT_EQ(quantize("int8", {"--set", "quantize.calibration=64"}).code, 0);
   const auto told = [&](const std::string& run, const char* set) {
-    return run_lacuna({"eval", run_dir(run)},
-                      {.in_child = [=] { ::setenv("LACUNA_INSTRUCTION_SET", set, 1); }})
-        .err;
+    const Ended ended = run_lacuna(
+        {"eval", run_dir(run)}, {.in_child = [=] { ::setenv("LACUNA_INSTRUCTION_SET", set, 1); }});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended.err;
   };
   const std::string words = "int8 is slow with the instruction set 'baseline'";
   EXPECT_THAT(told("int8", "baseline"), HasSubstr(words));
   EXPECT_THAT(told("run", "baseline"), Not(HasSubstr(words)));
   if (int8_kernels_name() != "plain") {
-    EXPECT_THAT(told("int8", "avx512"), Not(HasSubstr("int8 is slow")));
+    EXPECT_THAT(told("int8", active_instruction_set().c_str()), Not(HasSubstr("int8 is slow")));
   }
+}
+#endif
+
+// As many examples, in batches of the same size.
+TEST_F(Quantize, CalibratesByBatches) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(quantize("a", {"--set", "quantize.calibration={examples: 64, batch_size: 16}"}).code,
+            0);
+  ASSERT_EQ(quantize("b", {"--set", "quantize.calibration={batches: 4, batch_size: 16}"}).code, 0);
+  EXPECT_EQ(load_yaml(run_dir("a") + "/quantize.json").at("layers").to_json(),
+            load_yaml(run_dir("b") + "/quantize.json").at("layers").to_json());
+  expect_refused({"--set", "quantize.calibration={batches: 50, batch_size: 16}"},
+                 "calibration needs 800 examples, and the training data has 180");
 }
 
 TEST_F(Quantize, IsTheSameOnAnyNumberOfThreads) {
