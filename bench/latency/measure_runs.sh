@@ -6,7 +6,8 @@ lacuna=$1 bench=$2 source=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-"$lacuna" train "$source/configs/quickstart.yaml" --set train.epochs=null --set train.steps=4 --quiet --run-dir mlp
+"$lacuna" train "$source/configs/quickstart.yaml" --set train.epochs=null --set train.steps=4 \
+  --set sparsity.update.freq=2 --quiet --run-dir mlp
 "$lacuna" train "$source/configs/shakespeare_gpt_mini.yaml" --set "data.path=$source/docs/guides/data.md" \
   --set train.steps=2 --set optimizer.lr=0.001 --quiet --run-dir gpt
 for run in mlp gpt; do

@@ -10,6 +10,7 @@
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/int8/int8.hpp"
 
 namespace lacuna::quantize_test {
