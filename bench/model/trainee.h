@@ -56,8 +56,8 @@ class ImageNetwork {
   PassProfile profile_;
 };
 
-/// Trains by SGD with momentum. Besides PassProfile's kinds of work there are "forward" as a whole,
-/// with the loss, and "optimizer".
+/// Trains by SGD with momentum. In addition to PassProfile's kinds of work, there are "forward" as
+/// a whole, with the loss, and "optimizer".
 class ImageTrainee final : public ImageNetwork {
  public:
   ImageTrainee(const Network& network, int64_t examples, const Storage& storage);
@@ -73,7 +73,7 @@ class ImageTrainee final : public ImageNetwork {
   IndexTensor labels_;
 };
 
-/// Evaluates, with batch normalizations folded into the weights. Besides PassProfile's kinds of
+/// Evaluates, with batch normalizations folded into the weights. Next to PassProfile's kinds of
 /// work there is "forward" as a whole.
 class ImagePredictor final : public ImageNetwork {
  public:

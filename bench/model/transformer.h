@@ -52,7 +52,7 @@ struct BlockWeights {
   std::string section = {};  ///< empty where dense
 };
 
-/// Trains on one batch of noise by AdamW. Besides PassProfile's kinds of work there are "forward"
+/// Trains on one batch of noise by AdamW. Next to PassProfile's kinds of work, there are "forward"
 /// as a whole, with the loss, and "optimizer".
 class TransformerTrainee {
  public:

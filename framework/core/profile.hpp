@@ -35,7 +35,7 @@ struct ProfiledWork {
   uint64_t place = 0;
 };
 
-/// Is told of work that begins and ends, in pairs that nest, in the thread that it was set in.
+/// Learns of work that begins and ends, in pairs that nest, in the thread that it was set in.
 class ProfileSink {
  public:
   virtual ~ProfileSink() = default;

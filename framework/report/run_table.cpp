@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "lacuna/framework/report/tasks.hpp"
@@ -145,10 +146,19 @@ double sum_of_nonzeros(const RunData& run, double step) {
 
 namespace {
 
+// The step after which evaluations are of a quantized model; infinite without qat.
+double quantized_from(const RunData& run) {
+  const Config quantize = run.config.is_map() ? run.config.peek("quantize") : Config();
+  const bool is_qat = quantize.is_map() && quantize.peek("algorithm").text() == "qat";
+  if (!is_qat || run.epochs_of_a_step <= 0.0) return std::numeric_limits<double>::infinity();
+  const double start = number_or_none(quantize, "start_epoch");
+  return std::isnan(start) ? 0.0 : std::round(start / run.epochs_of_a_step);
+}
+
 // The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
 // judges: by the validation split where there is one, by accuracy or the precision at 1 (of equal
 // ones the lower loss), or by loss where each token has a label, or nothing is right or wrong;
-// judged again if more than 1 % of the nonzeros has gone.
+// judged again if more than 1 % of the nonzeros has gone, or when quantization (qat) begins.
 double best_step_of(const RunData& run, const std::string& split) {
   const double summed_up = number_or_none(run.summary, "best_step");
   if (!std::isnan(value_at(*find_curve(run, split, "loss"), summed_up))) return summed_up;
@@ -158,6 +168,7 @@ double best_step_of(const RunData& run, const std::string& split) {
   const bool by_score = score != nullptr && find_curve(run, judged, "perplexity") == nullptr;
   const Curve& losses = *find_curve(run, judged, "loss");
   const Curve& curve = by_score ? *score : losses;
+  const double begin = quantized_from(run);
   size_t best = 0;
   for (size_t i = 1; i < curve.values.size(); ++i) {
     const double gain =
@@ -166,7 +177,8 @@ double best_step_of(const RunData& run, const std::string& split) {
                  then = sum_of_nonzeros(run, curve.steps[best]);
     const bool is_tie_of_lower_loss =
         gain == 0.0 && value_at(losses, curve.steps[i]) < value_at(losses, curve.steps[best]);
-    if (gain > 0.0 || is_tie_of_lower_loss || now < 0.99 * then) best = i;
+    const bool is_first_quantized = curve.steps[best] <= begin && curve.steps[i] > begin;
+    if (gain > 0.0 || is_tie_of_lower_loss || now < 0.99 * then || is_first_quantized) best = i;
   }
   return curve.steps[best];
 }

@@ -4,17 +4,15 @@
 
 namespace lacuna {
 
-void EarlyStopping::begin_again() {
-  best_score_.reset();
-  score_to_beat_.reset();
-  evaluations_without_gain_ = 0;
-}
-
-bool EarlyStopping::judge(int64_t step, double score, int64_t nonzeros, double loss) {
+bool EarlyStopping::judge(int64_t step, double score, int64_t nonzeros, double loss,
+                          bool is_quantized) {
   constexpr double kAsMany = 0.99;
-  if (best_nonzeros_ &&
-      static_cast<double>(nonzeros) < kAsMany * static_cast<double>(*best_nonzeros_)) {
-    begin_again();
+  const bool is_pruned = best_nonzeros_ && static_cast<double>(nonzeros) <
+                                               kAsMany * static_cast<double>(*best_nonzeros_);
+  if (is_pruned || (is_quantized && !best_is_quantized_)) {
+    best_score_.reset();
+    score_to_beat_.reset();
+    evaluations_without_gain_ = 0;
   }
   if (options_) {
     // A loss that is not known is no lower one: comparisons with NaN are false.
@@ -35,6 +33,7 @@ bool EarlyStopping::judge(int64_t step, double score, int64_t nonzeros, double l
     best_score_ = score;
     best_loss_ = loss;
     best_nonzeros_ = nonzeros;
+    best_is_quantized_ = is_quantized;
   }
   return is_best;
 }
@@ -46,6 +45,7 @@ void EarlyStopping::save_to(StateDict& state) const {
   state.set("counted_for", run_steps_);
   if (best_score_) state.set("best_score", *best_score_);
   if (best_nonzeros_) state.set("best_nonzeros", *best_nonzeros_);
+  if (best_is_quantized_) state.set("best_is_quantized", int64_t{1});
   if (score_to_beat_) state.set("score_to_beat", *score_to_beat_);
   if (!std::isnan(best_loss_)) state.set("best_loss", best_loss_);
   if (!std::isnan(loss_to_beat_)) state.set("loss_to_beat", loss_to_beat_);
@@ -72,6 +72,8 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   if (state.contains("best_nonzeros")) {               // which earlier versions did not save
     best_nonzeros_ = state.count("best_nonzeros", kMostNonzeros);
   }
+  best_is_quantized_ =
+      state.contains("best_is_quantized") && state.count("best_is_quantized", 1) > 0;
   if (state.contains("score_to_beat")) score_to_beat_ = state.number("score_to_beat");
   // Nor these: an equal score is then no better one, as it was for them.
   if (state.contains("best_loss")) best_loss_ = state.number("best_loss");

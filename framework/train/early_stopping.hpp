@@ -28,17 +28,16 @@ class EarlyStopping {
   /// or has its score and a loss that is lower by more than that, puts the stop off. Without a loss
   /// (NaN) an equal score is no better one. A model that has lost more than 1 % of the best
   /// one's nonzeros is judged again: what has been pruned is not compared with its earlier
-  /// state.
-  bool judge(int64_t step, double score, int64_t nonzeros, double loss = kNoLoss);
-  /// Forgets all scores: the next one is the best, whatever it is, as that of a model that has
-  /// become another one.
-  void begin_again();
+  /// state. Nor is a quantized model compared with one that was not.
+  bool judge(int64_t step, double score, int64_t nonzeros, double loss = kNoLoss,
+             bool is_quantized = false);
   /// Whether `patience` scores in a row were no gain. Stays so.
   bool has_stopped() const { return has_stopped_; }
 
   /// Adds what it remembers to a state: "best_score", "best_nonzeros", "score_to_beat" (once there
   /// are scores), "best_loss", "loss_to_beat" (with losses), "evaluations_without_gain",
-  /// "stopped_early", "first_counted", "counted_for" (`run_steps`).
+  /// "stopped_early", "first_counted", "counted_for" (`run_steps`), and "best_is_quantized" if it
+  /// is.
   void save_to(StateDict& state) const;
   /// What had stopped has stopped still where the options' patience is at an end: a run whose
   /// patience has grown since, or that has no early stopping any more, goes on. The first counted
@@ -55,6 +54,7 @@ class EarlyStopping {
   std::optional<double> score_to_beat_;
   double best_loss_ = kNoLoss, loss_to_beat_ = kNoLoss;  // of these two
   std::optional<int64_t> best_nonzeros_;
+  bool best_is_quantized_ = false;
   int64_t evaluations_without_gain_ = 0;
   bool has_stopped_ = false;
 };

@@ -269,11 +269,14 @@ void warn_about_rates_of_zero(const Config& optimizer, int64_t from, int64_t ste
                                [&](const Schedule& s) { return s.at(step, step) == 0.0f; });
   };
   if (std::ranges::all_of(schedules, &Schedule::is_constant)) return;  // 0 is what was asked for
-  constexpr int64_t kMost = 1'000'000;                                 // steps that are looked at
-  const int64_t earliest = std::max(from, steps - kMost);
+  // Of a very long run, one step of each stride is looked at, at a place that no period matches.
+  const int64_t stride = steps / 1'000'000 + 1;
+  uint32_t place = 0;
+  const auto next = [&] { return static_cast<int64_t>((place += 0x9E3779B9u) >> 8) % stride; };
   int64_t first = steps;
-  while (first > earliest && is_zero(first - 1)) --first;
-  const bool is_long = first == earliest || 10 * (steps - first) >= steps;
+  while (first - stride >= from && is_zero(first - 1 - next())) first -= stride;
+  while (first > from && is_zero(first - 1)) --first;
+  const bool is_long = first == from || 10 * (steps - first) >= steps;
   if (!is_long || steps - first < 2) return;
   log_warning(
       fmt::format("optimizer.lr: the learning rate is 0 from step {} to the end of the run, step "

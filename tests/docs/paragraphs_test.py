@@ -70,7 +70,7 @@ def check_the_check():
 def main():
     source = sys.argv[1]
     check_the_check()
-    names = [os.path.relpath(path, source) for path in sorted(glob.glob(source + "/docs/**/*.md", recursive=True))]
+    names = [os.path.relpath(path, source) for path in sorted(glob.glob(glob.escape(source) + "/docs/**/*.md", recursive=True))]
     names = [name for name in names if name != "docs/reference/python.md"]
     assert len(names) > 20, names
     found = []

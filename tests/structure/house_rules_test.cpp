@@ -142,7 +142,8 @@ TEST(HouseRules, NoTwoTypesHaveOneName) {
 // Words that make English read as translated.
 TEST(HouseRules, TextsAreInCurrentEnglish) {
   const std::regex word(
-      R"(\b(is told|are told|speaks of|beside|besides|hangs on|goes by|reckons|anew|in the end|dear)\b)");
+      R"(\b(is told|are told|speaks of|beside|besides|hangs on|goes by|reckons|anew|in the end|dear)\b)",
+      std::regex::icase);
   for (const SourceFile& file :
        read_sources({"framework", "layers", "optimizers", "sparsity", "bench", "python/lacuna",
                      "python/src", "scripts", "configs", "examples", "docs", "README.md",

@@ -28,6 +28,7 @@
 #include "lacuna/framework/train/loop/run_length.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/sparsity_defaults.hpp"
+#include "lacuna/framework/train/train_options.h"
 #include "lacuna/framework/train/unknown_tokens.hpp"
 
 namespace lacuna {
@@ -334,6 +335,7 @@ RunPlan plan_run(const GivenConfig& given, const PlanOptions& options) {
   if (has_seconds(config)) length = build_for_seconds(config, nullptr);
   const auto experiment =
       length.experiment ? std::move(length.experiment) : build_experiment(config);
+  warn_about_rates_of_zero(experiment->config.at("optimizer"), 0, experiment->total_steps());
   const Foreseen foreseen(*experiment);
   // These train steps.
   const PlannedTime time(*experiment, foreseen.model.total(), options.seconds);

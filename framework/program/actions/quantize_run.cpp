@@ -93,8 +93,10 @@ void leave_out_values_of_others(Config section, const std::vector<std::string>& 
     for (const char* key : {"start_epoch", "freeze_after", "scales"}) section.erase(key);
   }
   if (Config calibration = section.get("calibration"); calibration.is_map()) {
-    if (sets("calibration.batches")) calibration.erase("examples");
-    if (sets("calibration.examples")) calibration.erase("batches");
+    for (const auto& [given, other] : {std::pair{"batches", "examples"}, {"examples", "batches"}}) {
+      const std::string key = std::string("calibration.") + given;
+      if (sets(key) && chosen(key) != "null") calibration.erase(other);
+    }
   }
   if (chosen("activations.when") == "dynamic" && chosen("algorithm") != "gptq") {
     section.erase("calibration");

@@ -129,7 +129,7 @@ void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
 RunEnd Trainer::run() {
   const StopSignal stop_signal;
   is_asked_to_stop_ = false;
-  if (experiment_.is_first() && state_.step > 0 && !finished()) {  // of a fresh run: optimizer_part
+  if (experiment_.is_first() && !finished()) {
     warn_about_rates_of_zero(experiment_.config.at("optimizer"), state_.step, total_steps());
   }
   begin();

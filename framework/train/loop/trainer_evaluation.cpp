@@ -92,11 +92,8 @@ bool Trainer::judge(const Evaluation& result) {
   int64_t nonzeros = 0;
   for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
   const QuantizationAware* qat = experiment_.quantization.get();
-  if (qat != nullptr && qat->is_active() && state_.best &&
-      state_.best->step <= qat->steps_before()) {
-    state_.stopping.begin_again();  // the best one so far was not quantized
-  }
-  const bool is_best = state_.stopping.judge(state_.step, score, nonzeros, result.loss);
+  const bool is_best = state_.stopping.judge(state_.step, score, nonzeros, result.loss,
+                                             qat != nullptr && qat->is_active());
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: the validation result has not improved in {}",
                          state_.step,
@@ -130,6 +127,9 @@ void Trainer::restore_best() {
     return;
   }
   experiment_.model->load_state_dict(best.state.below("model"));
+  if (experiment_.quantization != nullptr) {
+    experiment_.quantization->load_state_dict(best.state.below("qat"));
+  }
   log_info(fmt::format("the model has the weights of step {}, the best", best.step));
 }
 

@@ -20,9 +20,7 @@ void check_optimizer(ExperimentBuild& b) {
 }
 
 void finish_optimizer(ExperimentBuild& b) {
-  if (!b.is_fresh()) return;
-  warn_about_warmup(b.e.config.at("optimizer"), b.e.total_steps());
-  warn_about_rates_of_zero(b.e.config.at("optimizer"), 0, b.e.total_steps());
+  if (b.is_fresh()) warn_about_warmup(b.e.config.at("optimizer"), b.e.total_steps());
 }
 
 }  // namespace

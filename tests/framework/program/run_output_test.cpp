@@ -27,6 +27,27 @@ TEST_F(RunOutput, SaysTheResultAloneWhenQuietAndWritesTheLog) {
   EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("info: step 18/18"));
 }
 
+// On the console and in the log; also when such a run is resumed, and where it is planned.
+TEST_F(RunOutput, WarnsOfARateThatIsZeroToTheEnd) {
+  const std::string rate =
+      "optimizer={type: sgd, lr: {type: cosine_once, init: 0.1, minimum: 0.0, half_period: 6}}";
+  const std::string warning = "the learning rate is 0 from step 6 to the end of the run, step 18";
+  const auto count = [&](const std::string& text) {
+    int found = 0;
+    for (size_t at = text.find(warning); at != std::string::npos; at = text.find(warning, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  ASSERT_EQ(train({"--set", rate}, "run", {.fault = "checkpoint.after_rename:2"}).code, -9);
+  EXPECT_EQ(count(read_text(run_dir() + "/log.txt")), 1);
+  const Ended resumed = train({"--resume"});
+  EXPECT_EQ(resumed.code, 0);
+  EXPECT_EQ(count(resumed.err), 1);
+  EXPECT_EQ(count(run_lacuna({"plan", config(), "--set", rate}).err), 1);
+  EXPECT_EQ(count(run_lacuna({"plan", config()}).err), 0);
+}
+
 TEST_F(RunOutput, SaysInTheEndWhatCameOfIt) {
   const Ended ended = train({"--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}", "--set",
                              "train.checkpoint.keep_best=true"});

@@ -74,6 +74,17 @@ TEST(RunTable, JudgesAnewWhatHasBeenPruned) {
   EXPECT_EQ(result_of(run).best_step, 40.0);
 }
 
+// What was evaluated before quantization began is not compared with what was evaluated after.
+TEST(RunTable, JudgesQuantizedEvaluationsByThemselves) {
+  RunData run = run_with("a", {0.9, 0.8, 0.5, 0.4}, {1.0, 1.1, 1.9, 2.0});
+  run.epochs_of_a_step = 0.1;
+  run.config =
+      Config::map({{"quantize", Config::map({{"algorithm", "qat"}, {"start_epoch", 2.0}})}});
+  EXPECT_EQ(result_of(run).best_step, 30.0);
+  run.config.set_path("quantize.algorithm", "gptq");
+  EXPECT_EQ(result_of(run).best_step, 10.0);
+}
+
 // Events of training may come seldom; those of updates tell all that is pruned, and how much of it.
 TEST(RunTable, JudgesAnewByTheUpdatesOfMasks) {
   RunData run = run_with("a", {0.9, 0.4, 0.5, 0.45}, {1.0, 2.0, 1.9, 1.8});

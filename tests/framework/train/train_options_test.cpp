@@ -161,9 +161,10 @@ TEST(TrainOptions, RatesOfZeroAreReported) {
   EXPECT_THAT(told(cosine, 0, 200), testing::HasSubstr("the learning rate is 0 from step 100 to"));
   EXPECT_THAT(told(cosine, 100, 110), testing::HasSubstr("is 0 from step 100"));
   EXPECT_THAT(told(cosine, 0, 1'000'000), testing::HasSubstr("is 0 from step 100 to"));
-  EXPECT_THAT(told(cosine, 0, 100'000'000), testing::HasSubstr("these steps train nothing"));
+  EXPECT_THAT(told(cosine, 0, 100'000'000), testing::HasSubstr("is 0 from step 100 to"));
   EXPECT_EQ(told("[0.1, 0.0]", 0, 10'000), "");
   EXPECT_EQ(told("[0.1, 0.1, 0.0]", 0, 20'001), "");
+  EXPECT_EQ(told("[0.1, 0.0]", 0, 1'500'000), "");
   EXPECT_EQ(told(cosine + ", groups: [{params: a, lr: 0.1}]", 0, 200), "") << "which trains on";
   EXPECT_EQ(told("{type: cosine_once, init: 0.1, minimum: 0.01, half_period: 100}", 0, 200), "");
   EXPECT_EQ(told("0.0", 0, 200), "") << "as asked for";
