@@ -77,7 +77,7 @@ def make_mask_grow_maximum(
 
 
 class InitMethod(str):
-    """A built-in `init_method`: a string (its name) that can also be called, which makes a mask."""
+    """A built-in `init_method`: a string (its name) that can also be called to make a mask."""
 
     def __call__(
         self,
