@@ -19,8 +19,8 @@ HEAD = """# Python reference
 
 The names of the package `lacuna` (`import lacuna as lc`). The [guide](../guides/python.md) shows how to use them
 together. A configuration `config` is a dict, the name of a YAML file, or YAML text. `set` changes its keys: a dict with
-dotted keys, `{"sparsity.sparsity": 0.9}`, or a list of texts, `["sparsity.sparsity=0.9"]`. A subclass does not
-list the members of its base class again.
+dotted keys, `{"sparsity.sparsity": 0.9}`, or a list of texts, `["sparsity.sparsity=0.9"]`. A subclass does not list the
+members of its base class again.
 """
 
 # The names under each heading; every other public name follows under the last heading.
