@@ -253,8 +253,8 @@ void bind_base(py::module_& module) {
                 });
           },
           py::arg("hook"),
-          "Calls hook(algorithm, name, actual) with the resulting sparsity of every mask. name is a "
-          "string that also has the parameter's attributes.")
+          "Calls hook(algorithm, name, actual) with the resulting sparsity of every mask. name is "
+          "a string that also has the parameter's attributes.")
       .def("__reduce__", [](const SparsityAlgorithm&) -> py::object {
         throw py::type_error("an algorithm cannot be pickled; pickle its state_dict()");
       });
