@@ -22,8 +22,8 @@ namespace lacuna {
 ///     1 / √(numel · largest step) · dL/dscale / found scale
 ///
 /// so that sgd changes the scale as LSQ does, and an optimizer that divides a gradient by its own
-/// size, as adam, by a share of itself. numel: of a row's weights that are not zero, or of an
-/// example's inputs. dL/dscale is that of a grid whose rounding errors, in steps, stay. Zeros of
+/// size, as adam, by a share of its found scale. numel: of a row's weights that are not zero, or of
+/// an example's inputs. dL/dscale is that of a grid whose rounding errors, in steps, stay. Zeros of
 /// inputs stay. *Source:* Esser et al., 2020 (arXiv:1902.08153), eq. 3 and section 2.2; scales
 /// begin as they are found, where the paper takes 2 mean |w| / √largest step.
 class LearnedScales {

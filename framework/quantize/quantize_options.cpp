@@ -94,13 +94,12 @@ CalibrationOptions QuantizeOptions::calibration_on(const Config& section, int64_
                                                    int64_t batch_size) const {
   const CalibrationOptions all = calibration.completed(there, batch_size);
   const Config given = section.get("calibration");
+  const Config count =
+      given.is_map() ? given.peek(calibration.batches ? "batches" : "examples") : given;
+  const Config& place = !count.is_null() ? count : given.is_null() ? section : given;
   const int64_t needed = std::max(*all.examples, kFewestExamples);
-  if (needed > there) {
-    (given.is_null() ? section : given)
-        .error(fmt::format("calibration needs {} examples, and the training data has {}", needed,
-                           there));
-  }
-  require_enough(given, *all.examples);
+  if (needed > there) place.error(calibration_needs(needed, there));
+  require_enough(place, *all.examples);
   return all;
 }
 

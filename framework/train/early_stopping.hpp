@@ -16,8 +16,7 @@ namespace lacuna {
 class EarlyStopping {
  public:
   /// Without options it never stops, and still knows the best. `first_counted`: scores of earlier
-  /// steps without a gain are not counted, because the model is not yet as sparse, or not yet
-  /// quantized, as it will be.
+  /// steps without a gain are not counted, because the model is still to be pruned or quantized.
   /// `run_steps`: the length of the run for which that was planned.
   explicit EarlyStopping(std::optional<EarlyStoppingOptions> options = std::nullopt,
                          int64_t first_counted = 0, int64_t run_steps = 0)
@@ -36,8 +35,7 @@ class EarlyStopping {
 
   /// Adds what it remembers to a state: "best_score", "best_nonzeros", "score_to_beat" (once there
   /// are scores), "best_loss", "loss_to_beat" (with losses), "evaluations_without_gain",
-  /// "stopped_early", "first_counted", "counted_for" (`run_steps`), and "best_is_quantized" if it
-  /// is.
+  /// "stopped_early", "first_counted", "counted_for" (`run_steps`), "best_is_quantized" (if so).
   void save_to(StateDict& state) const;
   /// What had stopped has stopped still where the options' patience is at an end: a run whose
   /// patience has grown since, or that has no early stopping any more, goes on. The first counted

@@ -132,6 +132,11 @@ CalibrationOptions CalibrationOptions::completed(int64_t there,
   return all;
 }
 
+std::string calibration_needs(int64_t examples, int64_t there) {
+  return fmt::format("calibration needs {} examples, and the training data has {}", examples,
+                     there);
+}
+
 std::vector<CalibratedLayer> layers_in_order(Module& model, const CalibrationRun& run,
                                              const std::vector<ParameterPtr>& weights) {
   std::vector<CalibratedLayer> layers;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
@@ -38,6 +39,9 @@ struct CalibrationOptions {
   /// ConfigError if batches are given and no size of a batch is known.
   CalibrationOptions completed(int64_t there, std::optional<int64_t> training_batch_size) const;
 };
+
+/// "calibration needs 100 examples, and the training data has 90".
+std::string calibration_needs(int64_t examples, int64_t there);
 
 /// Data for calibration: the number of examples, and a function that runs a model on some of them.
 struct CalibrationData {

@@ -12,9 +12,8 @@ CalibrationRun calibration_run(const CalibrationData& data, const CalibrationOpt
                                std::string_view who) {
   const CalibrationOptions options = given.completed(data.examples, data.batch_size);
   if (*options.examples > data.examples) {
-    throw ConfigError(fmt::format(
-        "{}: calibration needs {} examples, and the training data has {}; give at most that many",
-        who, *options.examples, data.examples));
+    throw ConfigError(fmt::format("{}: {}; give at most that many", who,
+                                  calibration_needs(*options.examples, data.examples)));
   }
   return [run = data.run, options](Module& model) { run(model, options); };
 }

@@ -39,9 +39,7 @@ CalibrationOptions complete(const CalibrationOptions& options, const Experiment&
   const int64_t there = e.data.train->size();
   const CalibrationOptions all = options.completed(there, e.train.batch_size);
   if (*all.examples <= there) return all;
-  throw ConfigError(fmt::format(
-      "calibration needs {} examples, and the training data has {}; give at most that many",
-      *all.examples, there));
+  throw ConfigError(calibration_needs(*all.examples, there) + "; give at most that many");
 }
 
 // The sparsity that an entry of the section `sparsity` asks for at every step of a parameter of
@@ -158,7 +156,7 @@ std::vector<double> ShrunkModel::scores(const ShrinkOptions& options) {
 
 KeptUnits ShrunkModel::choose(const ShrinkOptions& options, const Config& section) {
   if (options.method == ShrinkMethod::Dead) {
-    KeptUnits living = living_units(units_);
+    KeptUnits living = living_units(units_, options);
     for (const UnitGraph::Slice& slice : units_.slices) {  // an index of each dimension stays
       if (kept_indices(slice.units, living).empty()) {
         living[static_cast<size_t>(slice.units.front())] = 1;

@@ -136,10 +136,11 @@ std::string quantized_table(const Config& rows) {
 
 std::string slow_int8_note(const StateDict& checkpoint) {
   if (int8_kernels_name() != "plain" || checkpoint.below("quantized").empty()) return "";
-  return "int8 is slow with the instruction set '" + active_instruction_set() +
-         "' (fast: AVX2, AVX-VNNI, AVX512-VNNI): linear layers run as float32 csr, convolutions "
-         "and "
-         "small batches in plain C++; the sums are the same";
+  return fmt::format(
+      "int8 is slow with the instruction set '{}' (fast: AVX2, AVX-VNNI, AVX512-VNNI): linear "
+      "layers run as float32 csr, convolutions and small batches in plain C++; the sums are the "
+      "same",
+      active_instruction_set());
 }
 
 Config planned_products(Module& model, const QuantizeOptions& options) {

@@ -123,6 +123,9 @@ TEST_F(Quantize, CalibratesByBatches) {
             load_yaml(run_dir("b") + "/quantize.json").at("layers").to_json());
   expect_refused({"--set", "quantize.calibration={batches: 50, batch_size: 16}"},
                  "calibration needs 800 examples, and the training data has 180");
+  expect_refused({"--set", "quantize.calibration.batches=50"},
+                 "--set quantize.calibration.batches=50: quantize.calibration.batches: calibration "
+                 "needs 1000 examples");
 }
 
 TEST_F(Quantize, IsTheSameOnAnyNumberOfThreads) {
