@@ -15,6 +15,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/plural.hpp"
 #include "lacuna/framework/data/first_batch.hpp"
+#include "lacuna/framework/data/sampling.h"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {
@@ -119,16 +120,16 @@ SplitHashes hash_splits(const Config& data, const DataSplits& splits) {
 
 void report_lost_classes(const Config& data, const Dataset& train,
                          std::span<const int64_t> staying) {
-  const auto* arrays = dynamic_cast<const ArrayDataset*>(&train);
-  if (!data.has("limit") || arrays == nullptr || arrays->num_classes() == 0) return;
-  const std::vector<int64_t>& labels = arrays->examples().labels;
-  const auto classes = static_cast<size_t>(arrays->num_classes());
+  // Examples that do not come in any thread are made by a program, which may take long for each.
+  if (!data.has("limit") || !train.may_prefetch() || !has_example_labels(train)) return;
+  const std::vector<int64_t> labels = all_labels(train);
+  const auto classes = static_cast<size_t>(train.num_classes());
   std::vector<bool> before(classes), after(classes);
   for (const int64_t label : labels) before[static_cast<size_t>(label)] = true;
   for (const int64_t i : staying) {
     after[static_cast<size_t>(labels[static_cast<size_t>(i)])] = true;
   }
-  const std::vector<std::string> names = arrays->class_names();
+  const std::vector<std::string> names = train.class_names();
   std::vector<std::string> lost;
   for (size_t label = 0; label < classes; ++label) {
     if (!before[label] || after[label]) continue;

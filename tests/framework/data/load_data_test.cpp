@@ -334,7 +334,44 @@ TEST_F(LoadData, TellsOfClassesThatALimitLeavesOut) {
   ::testing::internal::CaptureStderr();
   load_data(data, 0);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  const std::string lines = folder_.write("lines.txt", "0\tone\n1\ttwo\n2\tthree\n");
+  const Config text = Config::map({{"type", "labelled_text"}, {"train", lines}, {"limit", 1}});
+  ::testing::internal::CaptureStderr();
+  load_data(text, 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("do not have the classes 1, 2;"));
   stop_logging();
+}
+
+TEST_F(LoadData, GivesArraysTheShapeThatIsWritten) {
+  glyphs_.set("validation", 4);
+  const DataSplits as_they_are = load_data(glyphs_, 3);
+  Config with_channel = glyphs_.clone();
+  with_channel.set("shape", parse_yaml("[1, 28, 28]", "c.yaml"));
+  const DataSplits images = load_data(with_channel, 3);
+  for (auto split : {&DataSplits::train, &DataSplits::validation, &DataSplits::test}) {
+    EXPECT_EQ((images.*split)->example_shape(), (Shape{1, 28, 28}));
+    EXPECT_EQ(inputs(images.*split), inputs(as_they_are.*split));
+  }
+  EXPECT_EQ(images.hashes.train->inputs, as_they_are.hashes.train->inputs);
+  csv_.set("shape", parse_yaml("[1, 1]", "c.yaml"));
+  EXPECT_EQ(load_data(csv_, 0).test->example_shape(), (Shape{1, 1}));
+  EXPECT_EQ(load_held_out(csv_, 0, {.columns = {"x"}, .label_column = "y"}).test->example_shape(),
+            (Shape{1, 1}));
+}
+
+TEST_F(LoadData, RefusesAShapeThatDoesNotFit) {
+  const auto error_with = [&](const std::string& type, const std::string& shape) {
+    Config data = type == "glyphs" ? glyphs_.clone() : Config::map({{"type", type}});
+    data.set("shape", parse_yaml(shape, "c.yaml"));
+    return error(data);
+  };
+  EXPECT_THAT(error_with("glyphs", "[1, 28, 27]"),
+              HasSubstr("shape: [1, 28, 27] has 756 values, and the examples have 784 (shape [28, "
+                        "28])"));
+  EXPECT_THAT(error_with("constant", "[1]"), HasSubstr("shape: this key is for examples that are"));
+  for (const char* shape : {"784", "[]", "[1, 1, 1, 28, 28]", "[-28, -28]", "[65536, 65536]"}) {
+    EXPECT_THAT(error_with("glyphs", shape), HasSubstr("a list of one to four sizes")) << shape;
+  }
 }
 
 }  // namespace
