@@ -77,6 +77,10 @@ ShrinkOptions ShrinkOptions::from_config(const Config& section) {
   const Config to = section.get("to");
   if (options.method == ShrinkMethod::Dead) {
     if (!to.is_null()) to.error("method dead removes all dead units and no others; leave it out");
+    for (const char* key : {"shares", "keep_at_least", "round_to"}) {
+      const Config given = section.get(key);
+      if (!given.is_null()) given.error("method dead removes all that is dead; leave it out");
+    }
   } else {
     if (to.is_null())
       section.error("`to` is missing: it sets the fraction that remains, as in {flops: 0.5}");
@@ -85,13 +89,10 @@ ShrinkOptions ShrinkOptions::from_config(const Config& section) {
     options.to = target.left;
   }
   read_unit_choice(section, options);
-  if (const Config given = section.get("round_to"); options.method == ShrinkMethod::Dead) {
-    if (!given.is_null()) given.error("method dead removes all that is dead; leave it out");
-  } else if (given.is_null()) {
-    section.get<std::string>("round_to", "auto");  // recorded
-    options.round_to = Rounding::automatic();
-  } else {
-    options.round_to = Rounding::from_config(given);
+  if (options.method != ShrinkMethod::Dead) {
+    const Config given = section.get("round_to");
+    if (given.is_null()) section.get<std::string>("round_to", "auto");  // recorded
+    options.round_to = given.is_null() ? Rounding::automatic() : Rounding::from_config(given);
   }
   if (options.method == ShrinkMethod::Error) {
     options.least_squares = section.get("least_squares", true);

@@ -65,7 +65,7 @@ struct ShrinkOptions {
   CalibrationOptions calibration = {};
 
   /// From a map with `method`, `to` (a map of flops, parameters or time), `shares`,
-  /// `keep_at_least`, `layers`, `round_to` (not of dead), `calibration` and, of error,
+  /// `keep_at_least`, `round_to` (these four not of dead), `layers`, `calibration` and, of error,
   /// `least_squares`. *Errors:* ConfigError.
   static ShrinkOptions from_config(const Config& section);
 };

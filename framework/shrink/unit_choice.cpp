@@ -169,6 +169,7 @@ UnitsCost dense_cost_of(const Module& model, std::span<const ModuleRow> rows,
 }
 
 std::vector<int32_t> removable_units(const ModelUnits& units, const ShrinkOptions& options) {
+  require_layers(units, options.layers);
   return sorted_units(units, std::vector<double>(static_cast<size_t>(units.count)), options);
 }
 

@@ -24,7 +24,8 @@ UnitsCost cost_of(const Module& model, std::span<const ModuleRow> rows, const Mo
 UnitsCost dense_cost_of(const Module& model, std::span<const ModuleRow> rows,
                         const ModelUnits& units, const KeptUnits& kept);
 
-/// Units of the layers that `options.layers` names which may be removed, all of them.
+/// Units of the layers that `options.layers` names which may be removed, all of them. *Errors:*
+/// ConfigError as for removal_order on what `options.layers` names.
 std::vector<int32_t> removable_units(const ModelUnits& units, const ShrinkOptions& options);
 
 /// Units that may be removed, in the order in which they are: of Uniform shares by their rank in

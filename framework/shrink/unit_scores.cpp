@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/shrink/unit_choice.hpp"
 
 namespace lacuna {
 namespace {
@@ -141,8 +142,10 @@ std::vector<double> saliency_scores(Module& model, const ModelUnits& units,
   return scores;
 }
 
-KeptUnits living_units(const ModelUnits& units) {
+KeptUnits living_units(const ModelUnits& units, const ShrinkOptions& options) {
   KeptUnits kept(static_cast<size_t>(units.count), 1);
+  std::vector<uint8_t> may_go(kept.size());
+  for (const int32_t unit : removable_units(units, options)) may_go[static_cast<size_t>(unit)] = 1;
   std::vector<ByteArray> masks;
   std::map<const Parameter*, std::vector<const UnitGraph::Slice*>> slices_of;
   for (const UnitGraph::Slice& slice : units.slices) {
@@ -177,7 +180,7 @@ KeptUnits living_units(const ModelUnits& units) {
       }
     }
     for (size_t unit = 0; unit < kept.size(); ++unit) {
-      if (kept[unit] == 0 || !units.why_fixed[unit].empty() || units.group_of[unit] < 0) continue;
+      if (kept[unit] == 0 || may_go[unit] == 0) continue;
       const bool is_dead = (has_giver[unit] != 0 && is_given[unit] == 0) ||
                            (has_taker[unit] != 0 && is_taken[unit] == 0);
       if (!is_dead) continue;

@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/shrink/model_units.hpp"
+#include "lacuna/framework/shrink/shrink_options.hpp"
 #include "lacuna/sparsity/calibration/calibration.h"
 
 namespace lacuna {
@@ -42,7 +43,8 @@ void fit_without_units(Module& model, const ModelUnits& units, const KeptUnits& 
                        const CalibrationRun& run);
 
 /// All units but those that no nonzero weight gives, or none takes, until there are no more; units
-/// that cannot be removed stay. Of weights without a mask all are nonzeros.
-KeptUnits living_units(const ModelUnits& units);
+/// that cannot be removed stay, and so do those of other layers than `options.layers` names. Of
+/// weights without a mask all are nonzeros. *Errors:* ConfigError on globs that match no layer.
+KeptUnits living_units(const ModelUnits& units, const ShrinkOptions& options = {});
 
 }  // namespace lacuna

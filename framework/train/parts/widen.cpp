@@ -54,6 +54,16 @@ void divide_by_parts(const Config& sparsity, int64_t& step) {
   }
 }
 
+// Whether a section `sparsity`, an entry or a phase of it masks whole units.
+bool masks_units(const Config& sparsity) {
+  const auto& parts = sparsity.children();
+  return std::ranges::any_of(parts, [&](const auto& part) {
+    const auto& [key, value] = part;
+    return (key == "algorithm" && value.is_scalar() && value.text() == "structured") ||
+           masks_units(value);
+  });
+}
+
 // The model's outputs are no width: its last layer is left out, unless it is a group.
 std::vector<Width> widths_of_layers(const Config& model, const std::vector<std::string>& keys) {
   std::vector<Width> widths;
@@ -82,6 +92,11 @@ class Widener {
   }
 
   Widening widen() {
+    if (masks_units(config_.peek("sparsity"))) {
+      node_.error(
+          "structured masks units, whose number is not planned for other widths; leave `widen` or "
+          "the algorithm out");
+    }
     int64_t narrow = (widths_.front().written + unit_ - 1) / unit_, wide = narrow;
     const int64_t most = std::max(narrow, kWidest * widths_.front().written / unit_);
     while (cost_at(wide) < wanted()) {

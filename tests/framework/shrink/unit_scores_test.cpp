@@ -113,7 +113,7 @@ TEST_F(UnitScores, FindDeadUnitsOneAfterTheOther) {
   mask("b.weight", {1, 1, 0, 1, 0, 1, 1, 1, 0});
   mask("c.weight", {1, 0, 1, 1, 0, 0});
   const ModelUnits units(*model, {2});
-  const KeptUnits kept = living_units(units);
+  KeptUnits kept = living_units(units);
   const auto of = [&](size_t group) {
     std::vector<int> flags;
     for (const int32_t unit : units.groups[group].units) {
@@ -124,6 +124,11 @@ TEST_F(UnitScores, FindDeadUnitsOneAfterTheOther) {
   EXPECT_EQ(of(0), (std::vector<int>{0, 1, 0}));
   EXPECT_EQ(of(1), (std::vector<int>{1, 0, 1}));
   EXPECT_EQ(of(2), (std::vector<int>{1, 1}));
+
+  kept = living_units(units, {.layers = {"a"}});  // so unit 3 goes to a unit that stays
+  EXPECT_EQ(of(0), (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(of(1), (std::vector<int>{1, 1, 1}));
+  EXPECT_THROW(living_units(units, {.layers = {"none"}}), ConfigError);
 }
 
 }  // namespace

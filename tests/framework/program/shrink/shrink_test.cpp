@@ -173,6 +173,11 @@ TEST_F(Shrink, KeepsCountsAtMultiples) {
                  "fraction keep_at_least (0.1), and counts are multiples of 32 (round_to)");
   expect_refused({"--to", "flops=0.5", "--round-to", "some"}, 2, "auto, or a positive integer");
   expect_refused({"--method", "dead", "--round-to", "8"}, 2, "removes all that is dead");
+  for (const std::string key : {"shares=uniform", "keep_at_least=0.5"}) {
+    expect_refused({"--method", "dead", "--set", "shrink." + key}, 2, "removes all that is dead");
+  }
+  expect_refused({"--method", "dead", "--set", "shrink.layers=nothing"}, 2,
+                 "'nothing' matches no layer with removable units");
 }
 
 TEST_F(Shrink, ByErrorLosesLessThanByMagnitude) {
