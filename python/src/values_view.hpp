@@ -8,7 +8,6 @@
 #include <exception>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "lacuna/framework/param/parameter.h"
 
@@ -49,10 +48,10 @@ class ValuesView {
   void take_over_writes() {
     const ParameterPtr of = parameter.lock();
     if (of == nullptr || !is_current(*of)) return;
-    const uint64_t hash = hash_of(values);
-    if (std::exchange(hash_, hash) == hash) return;
+    if (hash_of(values) == hash_) return;
     of->mutable_values();
     if (!of->pattern()->is_dense()) of->prune();
+    hash_ = hash_of(values);
   }
 
   const Tensor values;

@@ -161,3 +161,15 @@ def test_overrides_may_call_their_base_from_anywhere():
     optimizer = lc.SGD(model.parameters(), lr=0.1)
     optimizer.apply(one)
     step(model, optimizer)
+
+
+def test_what_is_written_beside_the_mask_becomes_zero_each_time():
+    model = lc.Model(layers(), seed=1)
+    model.apply(sparse.Static(sparsity=0.5, param_filter="fc1.weight", layout="masked"))
+    weight = model["fc1.weight"]
+    expected = model.predict(X)
+    values, beside = weight.values, ~weight.mask
+    for _ in range(3):
+        values[beside] = 5
+        np.testing.assert_array_equal(model.predict(X), expected)
+        assert (values[beside] == 0).all()
