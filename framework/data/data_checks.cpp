@@ -120,8 +120,7 @@ SplitHashes hash_splits(const Config& data, const DataSplits& splits) {
 
 void report_lost_classes(const Config& data, const Dataset& train,
                          std::span<const int64_t> staying) {
-  // Examples that do not come in any thread are made by a program, which may take long for each.
-  if (!data.has("limit") || !train.may_prefetch() || !has_example_labels(train)) return;
+  if (!data.has("limit") || !train.has_labels_at_hand() || train.num_classes() == 0) return;
   const std::vector<int64_t> labels = all_labels(train);
   const auto classes = static_cast<size_t>(train.num_classes());
   std::vector<bool> before(classes), after(classes);

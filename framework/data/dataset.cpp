@@ -148,6 +148,7 @@ class Subset final : public Dataset {
   std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override {
     return dataset_->labels_of(mapped(indices));
   }
+  bool has_labels_at_hand() const override { return dataset_->has_labels_at_hand(); }
   bool may_prefetch() const override { return dataset_->may_prefetch(); }
 
  private:

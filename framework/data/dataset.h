@@ -94,6 +94,9 @@ class Dataset {
   /// Labels of the examples at `indices`, if each example has one: the labels of gather(), which
   /// the default calls, without the inputs. *Errors:* as gather.
   virtual std::vector<int64_t> labels_of(std::span<const int64_t> indices) const;
+  /// Whether labels_of is as cheap as reading an array. Checks of all labels are left out
+  /// otherwise.
+  virtual bool has_labels_at_hand() const { return false; }
   /// Whether a loader may gather batches ahead in a thread of its own. False for examples that a
   /// program in Python computes: these come in the thread that asks for a batch.
   virtual bool may_prefetch() const { return true; }
@@ -149,6 +152,7 @@ class ArrayDataset final : public Dataset {
   /// *Cost:* one product and one addition per value, on the calling thread.
   Batch gather(std::span<const int64_t> indices) const override;
   std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override;
+  bool has_labels_at_hand() const override { return true; }
   DataHash hash(int64_t examples, const HashLimits& limits) const override;
 
   const Examples& examples() const { return *examples_; }

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/added_channel.hpp"
 #include "lacuna/framework/data/data_checks.hpp"
-#include "lacuna/framework/data/example_shape.hpp"
 #include "lacuna/framework/data/hold_out.hpp"
 #include "lacuna/framework/data/missing_values.hpp"
 
@@ -240,7 +240,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   if (splits.train == nullptr || splits.train->size() == 0) {
     throw DataError(data.where() + ": the data of type '" + type + "' has no training examples");
   }
-  splits = with_given_shape(data, std::move(splits));
+  splits = with_added_channel(data, std::move(splits));
   const bool is_next_token = splits.train->num_classes() == splits.train->vocabulary_size();
   if (splits.train->num_classes() == 1 && !is_next_token) {
     data.error(
@@ -280,7 +280,7 @@ void require_known_data_keys(const Config& data) {
   // What is asked for after files were read; all else was, or they were not tried.
   static const std::vector<std::string> of_all = {"validation", "limit",       "normalize",
                                                   "augment",    "num_classes", "normalize_targets",
-                                                  "sampling",   "shape"};
+                                                  "sampling",   "add_channel"};
   const auto& of_type = dataset_type(data).late_keys;
   if (!of_type) return;
   for (const auto* keys : {&of_all, &*of_type}) {
@@ -302,7 +302,7 @@ DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& kno
   if (!dataset.load_held_out) return {};
   DataSplits splits = with_named_paths(data, dataset.paths,
                                        [&] { return dataset.load_held_out(data, seed, known); });
-  splits = with_given_shape(data, std::move(splits));
+  splits = with_added_channel(data, std::move(splits));
   splits.hashes = hash_splits(data, splits);
   splits.train = splits.test != nullptr ? splits.test : splits.validation;
   if (splits.train == nullptr) return splits;

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/added_channel.hpp"
 #include "lacuna/framework/data/input_scale.hpp"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/checkpoint.h"
@@ -85,8 +86,11 @@ void LoadedRun::require_fitting(const ExampleView& examples) const {
     throw DataError("'" + checkpoint +
                     "' takes tokens, not arrays of examples: call its model with the token ids");
   }
-  if (examples.shape.rank() > 0 && examples.shape.without_batch() == inputs.example_shape) return;
-  const Shape found = examples.shape.rank() == 0 ? examples.shape : examples.shape.without_batch();
+  const bool has_batch = examples.shape.rank() > 0;
+  const Shape found = has_batch ? examples.shape.without_batch() : examples.shape;
+  if (has_batch && (found == inputs.example_shape || lacks_channel(found, inputs.example_shape))) {
+    return;
+  }
   throw DataError("the examples have shape " + found.to_string() +
                   ", and the model was trained on " + inputs.example_shape.to_string());
 }
@@ -140,6 +144,9 @@ bool LoadedRun::has_classes() const {
 }
 
 Evaluation LoadedRun::evaluate(Examples examples) const {
+  if (lacks_channel(examples.example_shape, inputs.example_shape)) {
+    examples.example_shape = inputs.example_shape;
+  }
   if (examples.example_shape != inputs.example_shape) {
     throw DataError("the examples have shape " + examples.example_shape.to_string() +
                     ", and the model was trained on " + inputs.example_shape.to_string());

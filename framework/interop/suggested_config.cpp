@@ -10,6 +10,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/found_model.hpp"
+#include "lacuna/framework/io/storage/foreign_model.hpp"
 #include "lacuna/framework/model/presets/presets.hpp"
 
 namespace lacuna {
@@ -41,6 +42,9 @@ SuggestedConfig suggest_config(const std::string& file) {
   if (!is_foreign_file(file)) {
     std::error_code unknown;
     if (!fs::exists(file, unknown)) throw CheckpointError("no such file or folder: '" + file + "'");
+    if (const std::string words = foreign_model(file); !words.empty()) {
+      throw CheckpointError("'" + file + "' " + words);
+    }
     throw CheckpointError(fmt::format(
         "'{}' is not a .safetensors, .npz or .npy file, an .onnx file that lacuna wrote, or a "
         "folder with a model.safetensors",

@@ -75,10 +75,9 @@ int64_t read_length(const Config& options, const char* key, int64_t otherwise, i
 
 void require_kind(const Shape& input, const ExampleKind& kind) {
   if (input.rank() == kind.rank) return;
-  const std::string hint =
-      kind.rank == 3 && input.rank() == 2
-          ? fmt::format("; data.shape: [1, {}, {}] gives grey images a channel", input[0], input[1])
-          : "";
+  const char* hint = kind.rank == 3 && input.rank() == 2
+                         ? " (data.add_channel: true gives grey images a channel)"
+                         : "";
   throw ShapeError(fmt::format("this layer needs examples of shape {}, its input has shape {}{}",
                                kind.shape, input.to_string(), hint));
 }

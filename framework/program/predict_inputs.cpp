@@ -12,7 +12,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/plural.hpp"
-#include "lacuna/framework/data/example_shape.hpp"
+#include "lacuna/framework/data/added_channel.hpp"
 #include "lacuna/framework/data/formats/idx.hpp"
 #include "lacuna/framework/data/formats/image.hpp"
 #include "lacuna/framework/data/formats/sentence_file.hpp"
@@ -222,7 +222,9 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) files = image_files_in(path);
   Examples examples = read_examples(path, data, format, known);
-  take_given_shape(data, format.example_shape, examples);
+  if (lacks_channel(examples.example_shape, format.example_shape)) {
+    examples.example_shape = format.example_shape;
+  }
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
                     examples.example_shape.to_string() + ", and the model was trained on " +

@@ -295,9 +295,9 @@ DataSplits load_given(const Config& data, uint64_t) {
 }
 
 bool is_for_all_types(const std::string& key) {
-  static const std::vector<std::string> all = {"type",     "validation",       "test",
-                                               "limit",    "normalize",        "augment",
-                                               "sampling", "normalize_targets"};
+  static const std::vector<std::string> all = {"type",     "validation",        "test",
+                                               "limit",    "normalize",         "augment",
+                                               "sampling", "normalize_targets", "add_channel"};
   return std::ranges::find(all, key) != all.end();
 }
 

@@ -70,11 +70,14 @@ Batch padded_batch(std::span<const int64_t> indices, std::span<const int32_t> le
   return batch;
 }
 
-IndexTensor labels_at(std::span<const int64_t> indices, std::span<const int64_t> labels) {
+std::vector<int64_t> labels_at(std::span<const int64_t> indices, std::span<const int64_t> labels) {
   std::vector<int64_t> chosen;
   for (const int64_t index : indices) chosen.push_back(labels[static_cast<size_t>(index)]);
-  const Shape shape{static_cast<int64_t>(chosen.size())};
-  return IndexTensor(shape, std::move(chosen));
+  return chosen;
+}
+
+IndexTensor label_tensor(std::span<const int64_t> indices, std::span<const int64_t> labels) {
+  return IndexTensor(Shape{std::ssize(indices)}, labels_at(indices, labels));
 }
 
 }  // namespace
@@ -146,8 +149,13 @@ Batch LabelledText::gather(std::span<const int64_t> indices) const {
     if (has_pairs()) example.first = firsts_[i];
     return example;
   });
-  batch.labels = labels_at(indices, labels_);
+  batch.labels = label_tensor(indices, labels_);
   return batch;
+}
+
+std::vector<int64_t> LabelledText::labels_of(std::span<const int64_t> indices) const {
+  require_indices(indices, size());
+  return labels_at(indices, labels_);
 }
 
 namespace {
@@ -182,7 +190,7 @@ class StreamedText final : public Dataset {
     Batch batch = padded_batch(indices, lengths_, padding_, has_pairs_, [&](int64_t index) {
       return encode_texts(*tokenizer_, file_->texts(index), shape_[0]);
     });
-    batch.labels = labels_at(indices, labels_);
+    batch.labels = label_tensor(indices, labels_);
     return batch;
   }
   // As that of LabelledText.

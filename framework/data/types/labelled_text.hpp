@@ -40,6 +40,8 @@ class LabelledText final : public Dataset {
   std::vector<std::string> class_names() const override { return class_names_; }
   int64_t num_outputs() const override { return 0; }
   Batch gather(std::span<const int64_t> indices) const override;
+  std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override;
+  bool has_labels_at_hand() const override { return true; }
   DataHash hash(int64_t examples, const HashLimits& limits) const override;
 
  private:

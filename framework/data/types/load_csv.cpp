@@ -291,8 +291,7 @@ CsvOptions options_to_predict(const Config& data, const KnownData& known) {
   options.class_names = known.class_names;
   options.num_classes = known.num_classes;
   if (options.header == CsvHeader::Absent) {
-    const bool is_a_row = known.example_shape.rank() == 1 || data.has("shape");
-    int64_t columns = is_a_row ? known.example_shape.numel() : 0;
+    int64_t columns = known.example_shape.rank() == 1 ? known.example_shape[0] : 0;
     for (const auto& [name, categories] : known.categories) {
       columns -= static_cast<int64_t>(categories.size()) - 1;
     }

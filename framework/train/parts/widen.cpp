@@ -59,7 +59,7 @@ bool masks_units(const Config& sparsity) {
   const auto& parts = sparsity.children();
   return std::ranges::any_of(parts, [&](const auto& part) {
     const auto& [key, value] = part;
-    return (key == "algorithm" && value.is_scalar() && value.text() == "structured") ||
+    return (key == "algorithm" && value.is_scalar() && to_lower(value.text()) == "structured") ||
            masks_units(value);
   });
 }

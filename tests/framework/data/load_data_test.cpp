@@ -342,36 +342,29 @@ TEST_F(LoadData, TellsOfClassesThatALimitLeavesOut) {
   stop_logging();
 }
 
-TEST_F(LoadData, GivesArraysTheShapeThatIsWritten) {
+TEST_F(LoadData, AddsAChannelToGreyImages) {
   glyphs_.set("validation", 4);
   const DataSplits as_they_are = load_data(glyphs_, 3);
   Config with_channel = glyphs_.clone();
-  with_channel.set("shape", parse_yaml("[1, 28, 28]", "c.yaml"));
+  with_channel.set("add_channel", true);
   const DataSplits images = load_data(with_channel, 3);
   for (auto split : {&DataSplits::train, &DataSplits::validation, &DataSplits::test}) {
     EXPECT_EQ((images.*split)->example_shape(), (Shape{1, 28, 28}));
     EXPECT_EQ(inputs(images.*split), inputs(as_they_are.*split));
   }
   EXPECT_EQ(images.hashes.train->inputs, as_they_are.hashes.train->inputs);
-  csv_.set("shape", parse_yaml("[1, 1]", "c.yaml"));
-  EXPECT_EQ(load_data(csv_, 0).test->example_shape(), (Shape{1, 1}));
-  EXPECT_EQ(load_held_out(csv_, 0, {.columns = {"x"}, .label_column = "y"}).test->example_shape(),
-            (Shape{1, 1}));
+  with_channel.set("add_channel", false);
+  EXPECT_EQ(load_data(with_channel, 3).train->example_shape(), (Shape{28, 28}));
 }
 
-TEST_F(LoadData, RefusesAShapeThatDoesNotFit) {
-  const auto error_with = [&](const std::string& type, const std::string& shape) {
-    Config data = type == "glyphs" ? glyphs_.clone() : Config::map({{"type", type}});
-    data.set("shape", parse_yaml(shape, "c.yaml"));
-    return error(data);
-  };
-  EXPECT_THAT(error_with("glyphs", "[1, 28, 27]"),
-              HasSubstr("shape: [1, 28, 27] has 756 values, and the examples have 784 (shape [28, "
-                        "28])"));
-  EXPECT_THAT(error_with("constant", "[1]"), HasSubstr("shape: this key is for examples that are"));
-  for (const char* shape : {"784", "[]", "[1, 1, 1, 28, 28]", "[-28, -28]", "[65536, 65536]"}) {
-    EXPECT_THAT(error_with("glyphs", shape), HasSubstr("a list of one to four sizes")) << shape;
-  }
+TEST_F(LoadData, AddsNoChannelToOtherExamples) {
+  csv_.set("add_channel", true);
+  EXPECT_THAT(error(csv_), HasSubstr("add_channel: this key is for grey images of shape [rows, "
+                                     "columns]; these examples have shape [1]"));
+  EXPECT_THAT(error(Config::map({{"type", "constant"}, {"add_channel", true}})),
+              HasSubstr("these examples are not stored as arrays"));
+  EXPECT_THAT(error(Config::map({{"type", "glyphs"}, {"add_channel", "x"}})),
+              HasSubstr("add_channel"));
 }
 
 }  // namespace

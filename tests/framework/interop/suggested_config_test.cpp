@@ -303,6 +303,10 @@ TEST(SuggestedConfig, RefusesWhatIsNoFileOfWeights) {
                                  "is not a .safetensors, .npz or .npy file");
   expect_throws<CheckpointError>([&] { suggest_config(folder.write("w.pt", "\x80\x02}q.")); },
                                  "is a pickle");
+  // What is refused with a configuration is refused in the same words without one.
+  expect_throws<CheckpointError>(
+      [&] { suggest_config(folder.write("m.gguf", std::string("GGUF\3\0\0\0", 8))); },
+      "is a GGUF model");
 }
 
 TEST(StackParts, ComeInTheirNaturalOrder) {
