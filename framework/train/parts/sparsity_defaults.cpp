@@ -129,6 +129,10 @@ class Completion {
     if (!given.is_number() || !(given.as<double>() >= 0.0 && given.as<double>() < 1.0)) {
       return std::nullopt;
     }
+    Config without = entry.clone();
+    without.erase("pattern");
+    // It is the pattern that refuses the number, not the algorithm.
+    if (!entry.peek("pattern").is_null() && probe(without, context_.seed)) return std::nullopt;
     Config cubic = Config::map({{"type", "polynomial"}, {"init", 0.0}, {"final", given.clone()}});
     cubic.set_position(given.position());
     Config tried = entry.clone();
