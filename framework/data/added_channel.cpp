@@ -14,9 +14,11 @@ DataSplits with_added_channel(const Config& data, DataSplits splits) {
     const auto* arrays = dynamic_cast<const ArrayDataset*>(split->get());
     const Shape& found = (*split)->example_shape();
     if (arrays == nullptr || found.rank() != 2) {
-      data.get(kKey).error("this key is for grey images of shape [rows, columns]; these examples " +
-                           (arrays == nullptr ? std::string("are not stored as arrays")
-                                              : "have shape " + found.to_string()));
+      data.get(kKey).error(
+          "this key is for grey images of shape [rows, columns] that are stored as arrays; these "
+          "examples " +
+          (arrays == nullptr ? "come one by one: a dataset gives them as [1, rows, columns] itself"
+                             : "have shape " + found.to_string()));
     }
     Examples examples = arrays->examples();
     examples.example_shape = Shape{1, found[0], found[1]};

@@ -75,9 +75,10 @@ int64_t read_length(const Config& options, const char* key, int64_t otherwise, i
 
 void require_kind(const Shape& input, const ExampleKind& kind) {
   if (input.rank() == kind.rank) return;
-  const char* hint = kind.rank == 3 && input.rank() == 2
-                         ? " (data.add_channel: true gives grey images a channel)"
-                         : "";
+  const char* hint =
+      kind.rank == 3 && input.rank() == 2
+          ? " (if these are grey images, data.add_channel: true gives them a channel)"
+          : "";
   throw ShapeError(fmt::format("this layer needs examples of shape {}, its input has shape {}{}",
                                kind.shape, input.to_string(), hint));
 }

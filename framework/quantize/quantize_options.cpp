@@ -76,6 +76,12 @@ void require_enough(const Config& calibration, int64_t examples) {
       CalibrationOptions::kDefaultExamples));
 }
 
+// Where the number is given: the key of a map, or all of it. Null if it is not.
+Config count_in(const Config& calibration, bool are_batches) {
+  if (!calibration.is_map()) return calibration;
+  return calibration.peek(are_batches ? "batches" : "examples");
+}
+
 }  // namespace
 
 const char* to_string(QuantizeOptions::Algorithm algorithm) {
@@ -94,8 +100,7 @@ CalibrationOptions QuantizeOptions::calibration_on(const Config& section, int64_
                                                    int64_t batch_size) const {
   const CalibrationOptions all = calibration.completed(there, batch_size);
   const Config given = section.get("calibration");
-  const Config count =
-      given.is_map() ? given.peek(calibration.batches ? "batches" : "examples") : given;
+  const Config count = count_in(given, calibration.batches.has_value());
   const Config& place = !count.is_null() ? count : given.is_null() ? section : given;
   const int64_t needed = std::max(*all.examples, kFewestExamples);
   if (needed > there) place.error(calibration_needs(needed, there));
@@ -142,7 +147,9 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
   if (options.needs_examples()) {
     const Config calibration = section.get("calibration");
     options.calibration = CalibrationOptions::from_config(calibration);
-    require_enough(calibration, options.calibration.examples.value_or(kFewestExamples));
+    if (const auto examples = options.calibration.examples) {
+      require_enough(count_in(calibration, false), *examples);
+    }
   } else if (section.has("calibration")) {
     section.get("calibration")
         .error(fmt::format("{} with dynamic activations learns nothing from examples; leave "

@@ -9,6 +9,7 @@
 
 #include "binding.hpp"
 #include "handles.hpp"
+#include "lacuna/framework/data/added_channel.hpp"
 #include "lacuna/framework/records/mask_record.hpp"
 #include "own_data.hpp"
 
@@ -28,7 +29,8 @@ struct ExampleArray {
                 : py::array(Floats::ensure(array));
     if (!array) throw py::type_error("the inputs must be an array of numbers");
     std::vector<int64_t> sizes(array.shape(), array.shape() + array.ndim());
-    is_single = Shape(std::span<const int64_t>(sizes)) == example;
+    const Shape shape{std::span<const int64_t>(sizes)};
+    is_single = shape == example || lacks_channel(shape, example);
     if (is_single) sizes.insert(sizes.begin(), 1);
     view.shape = Shape(std::span<const int64_t>(sizes));
     if (py::isinstance<Bytes>(array)) {
@@ -122,9 +124,10 @@ void bind_loaded_run(py::module_& module) {
            "array holds images with values from 0 to 255. Any other array is converted to float32; "
            "images then have values from 0 to 1. Both are normalized like the training data. A "
            "C-ordered array of uint8 or float32 is not copied.\n\nShapes: [n, *example_shape] -> "
-           "[n, *outputs]; [*example_shape] -> [*outputs]. Outputs are logits; for regression, "
-           "they are targets in the targets' unit. Raises DataError for another shape, and for a "
-           "model of tokens.")
+           "[n, *outputs]; [*example_shape] -> [*outputs]. If example_shape is [1, rows, columns], "
+           "images may lack the channel; an array [1, rows, columns] is one example. Outputs are "
+           "logits; for regression, they are targets in the targets' unit. Raises DataError for "
+           "another shape, and for a model of tokens.")
       .def("__call__", &predict_by_run, py::arg("inputs"))
       .def("evaluate", &evaluate, py::arg("inputs"), py::arg("answers"),
            "Returns a dict of the loss, by the run's own loss function, and the accuracy or the "

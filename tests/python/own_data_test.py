@@ -320,3 +320,22 @@ def test_registering_says_what_it_takes():
         lc.register("once_of_test")(lambda step: 1.0)
     with pytest.raises(lc.StateError, match="mnist"):
         lc.register("mnist")(Mine)
+
+
+def test_images_may_lack_the_added_channel(tmp_path):
+    x = RNG.integers(0, 256, (12, 8, 8)).astype(np.uint8)
+    y = np.arange(12) % 3
+    model = [{"type": "conv2d", "out_channels": 2, "kernel": 3}, "flatten", {"type": "linear", "out_features": 3}]
+    config = {
+        "data": {"add_channel": True},
+        "model": model,
+        "optimizer": {"type": "sgd", "lr": 0.1},
+        "train": {"steps": 2, "batch_size": 4, "threads": 1},
+    }
+    run = lc.load(lc.train(config, run_dir=tmp_path / "run", data={"train": (x, y)}))
+    outputs = run.predict(x[:, None])
+    np.testing.assert_array_equal(run.predict(x), outputs)
+    np.testing.assert_allclose(run.predict(x[0]), outputs[0], rtol=1e-6)
+    assert run.evaluate(x, y) == run.evaluate(x[:, None], y)
+    with pytest.raises(lc.DataError, match=r"shape \[4, 16\]"):
+        run.predict(x.reshape(12, 4, 16))

@@ -193,6 +193,11 @@ class StreamedText final : public Dataset {
     batch.labels = label_tensor(indices, labels_);
     return batch;
   }
+  std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override {
+    require_indices(indices, size());
+    return labels_at(indices, labels_);
+  }
+  bool has_labels_at_hand() const override { return true; }
   // As that of LabelledText.
   DataHash hash(int64_t examples, const HashLimits& limits) const override {
     const auto count = static_cast<size_t>(examples);

@@ -130,8 +130,8 @@ class Completion {
       return std::nullopt;
     }
     Config without = entry.clone();
-    without.erase("pattern");
-    // It is the pattern that refuses the number, not the algorithm.
+    without.erase("sparsity");
+    // Where the pattern alone is enough, it is the pattern that refuses the number.
     if (!entry.peek("pattern").is_null() && probe(without, context_.seed)) return std::nullopt;
     Config cubic = Config::map({{"type", "polynomial"}, {"init", 0.0}, {"final", given.clone()}});
     cubic.set_position(given.position());

@@ -335,10 +335,13 @@ TEST_F(LoadData, TellsOfClassesThatALimitLeavesOut) {
   load_data(data, 0);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   const std::string lines = folder_.write("lines.txt", "0\tone\n1\ttwo\n2\tthree\n");
-  const Config text = Config::map({{"type", "labelled_text"}, {"train", lines}, {"limit", 1}});
-  ::testing::internal::CaptureStderr();
-  load_data(text, 0);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("do not have the classes 1, 2;"));
+  for (const bool is_streamed : {false, true}) {
+    Config text = Config::map({{"type", "labelled_text"}, {"train", lines}, {"limit", 1}});
+    text.set("streamed", is_streamed);
+    ::testing::internal::CaptureStderr();
+    load_data(text, 0);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("not have the classes 1, 2;"));
+  }
   stop_logging();
 }
 
@@ -360,9 +363,10 @@ TEST_F(LoadData, AddsAChannelToGreyImages) {
 TEST_F(LoadData, AddsNoChannelToOtherExamples) {
   csv_.set("add_channel", true);
   EXPECT_THAT(error(csv_), HasSubstr("add_channel: this key is for grey images of shape [rows, "
-                                     "columns]; these examples have shape [1]"));
+                                     "columns] that are stored as arrays; these examples have "
+                                     "shape [1]"));
   EXPECT_THAT(error(Config::map({{"type", "constant"}, {"add_channel", true}})),
-              HasSubstr("these examples are not stored as arrays"));
+              HasSubstr("these examples come one by one"));
   EXPECT_THAT(error(Config::map({{"type", "glyphs"}, {"add_channel", "x"}})),
               HasSubstr("add_channel"));
 }

@@ -98,7 +98,7 @@ TEST(SequenceLayers, WhatDoesNotFitIsNamed) {
           "needs examples of shape [channels, length], its input has shape [3, 8, 6]", {3, 8, 6});
   refuses("[{type: conv2d, out_channels: 4, kernel: 3}]",
           "needs examples of shape [channels, height, width], its input has shape [4, 12] "
-          "(data.add_channel: true gives grey images a channel)");
+          "(if these are grey images, data.add_channel: true gives them a channel)");
   refuses("[{type: conv1d, in_channels: 5, out_channels: 4, kernel: 3}]",
           "in_channels is 5, but the examples that reach this layer have shape [4, 12]");
   refuses("- {type: conv1d, name: stem, out_channels: 4, kernel: 13}\n",
