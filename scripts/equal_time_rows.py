@@ -198,15 +198,16 @@ def bert_row(seconds, dense_lr, sparse_lr, networks, **more):
 RESNET_FILTER = ", param_filter: \"layer*conv*.weight\""
 
 
-def resnet_row(name, title, dense, sparse_networks, sparse_decays=(3e-4, 1e-4), **more):
+def resnet_row(name, title, dense, sparse_networks, sparse_decays=(3e-4, 1e-4), last_decays=(), **more):
+    last = {"decay": list(last_decays)}
     return Row(
         name=name, title=title, config="configs/cifar10_resnet20.yaml", data=CIFAR10,
         metric="validation_accuracy", reported="test_accuracy", choices=RESNET_CHOICES, always=("data.validation=5000",),
         sides={
             "dense": Side(networks=dense, defaults={"decay": 1e-3}, first={"lr": [0.05, 0.1, 0.2]},
-                          then={"decay": [3e-4, 3e-3]}),
+                          then={"decay": [3e-4, 3e-3]}, last=last),
             "sparse": Side(networks=sparse_networks, defaults={"decay": 1e-3}, first={"lr": [0.025, 0.05, 0.1]},
-                           then={"decay": list(sparse_decays)}),
+                           then={"decay": list(sparse_decays)}, last=last),
         }, **more)
 
 
@@ -279,9 +280,12 @@ ROWS = [
                {"width 9": resnet(9)}, {"width 32, 93 %": sparse(resnet, 32, unstructured(0.93, more=RESNET_FILTER))},
                steps=4700, goal=2.0, predicted="sparse by 2 points"),
     resnet_row("resnet_900s", "ResNet-20 on CIFAR-10, 900 s",
-               {"width 16": resnet(16)}, {"width 32, 95 %": sparse(resnet, 32, unstructured(0.95, more=RESNET_FILTER))},
+               {f"width {width}": resnet(width) for width in (16, 8, 24)},
+               {f"width {width}, {sparsity:.0%}".replace("%", " %"):
+                sparse(resnet, width, unstructured(sparsity, more=RESNET_FILTER))
+                for width, sparsity in ((32, 0.95), (16, 0.7), (16, 0.8))},
                # The less decay, the worse the first trials were, so the smallest made way for a larger one.
-               sparse_decays=(3e-4, 3e-3), seconds=900, goal=-1.0, predicted="dense by 1 point"),
+               sparse_decays=(3e-4, 3e-3), last_decays=[3e-3], seconds=900, goal=-1.0, predicted="dense by 1 point"),
     # In 60 s, the largest decays were best, and the default initial values lost on both sides.
     mlp_row(300, crop=True, dense_then={"decay": [0.1, 0.3, 1.0]}, sparse_then={"lr": [5e-4], "decay": [0.1, 0.3]},
             dense_last=[0.1, 0.6, 3.0], sparse_last=[0.03, 0.1, 0.3]),
