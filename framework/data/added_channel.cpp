@@ -27,8 +27,9 @@ DataSplits with_added_channel(const Config& data, DataSplits splits) {
   return splits;
 }
 
-bool lacks_channel(const Shape& found, const Shape& expected) {
-  return found.rank() == 2 && expected == Shape{1, found[0], found[1]};
+Shape with_channel_of(const Shape& trained, const Shape& found) {
+  const bool lacks_channel = found.rank() == 2 && trained == Shape{1, found[0], found[1]};
+  return lacks_channel ? trained : found;
 }
 
 }  // namespace lacuna

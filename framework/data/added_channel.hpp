@@ -12,7 +12,8 @@ namespace lacuna {
 /// ConfigError if examples are not arrays [rows, columns].
 DataSplits with_added_channel(const Config& data, DataSplits splits);
 
-/// Whether `expected` is `found` with one channel: [1, 28, 28] and [28, 28].
-bool lacks_channel(const Shape& found, const Shape& expected);
+/// The shape as which a model that was trained on examples of the shape `trained` takes others:
+/// `trained` if they lack only its one channel ([28, 28] for [1, 28, 28]), else `found`.
+Shape with_channel_of(const Shape& trained, const Shape& found);
 
 }  // namespace lacuna

@@ -87,10 +87,9 @@ void LoadedRun::require_fitting(const ExampleView& examples) const {
                     "' takes tokens, not arrays of examples: call its model with the token ids");
   }
   const bool has_batch = examples.shape.rank() > 0;
-  const Shape found = has_batch ? examples.shape.without_batch() : examples.shape;
-  if (has_batch && (found == inputs.example_shape || lacks_channel(found, inputs.example_shape))) {
-    return;
-  }
+  const Shape found = with_channel_of(inputs.example_shape,
+                                      has_batch ? examples.shape.without_batch() : examples.shape);
+  if (has_batch && found == inputs.example_shape) return;
   throw DataError("the examples have shape " + found.to_string() +
                   ", and the model was trained on " + inputs.example_shape.to_string());
 }
@@ -144,9 +143,7 @@ bool LoadedRun::has_classes() const {
 }
 
 Evaluation LoadedRun::evaluate(Examples examples) const {
-  if (lacks_channel(examples.example_shape, inputs.example_shape)) {
-    examples.example_shape = inputs.example_shape;
-  }
+  examples.example_shape = with_channel_of(inputs.example_shape, examples.example_shape);
   if (examples.example_shape != inputs.example_shape) {
     throw DataError("the examples have shape " + examples.example_shape.to_string() +
                     ", and the model was trained on " + inputs.example_shape.to_string());

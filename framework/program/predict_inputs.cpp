@@ -222,9 +222,7 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) files = image_files_in(path);
   Examples examples = read_examples(path, data, format, known);
-  if (lacks_channel(examples.example_shape, format.example_shape)) {
-    examples.example_shape = format.example_shape;
-  }
+  examples.example_shape = with_channel_of(format.example_shape, examples.example_shape);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
                     examples.example_shape.to_string() + ", and the model was trained on " +

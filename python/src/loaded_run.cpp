@@ -29,8 +29,7 @@ struct ExampleArray {
                 : py::array(Floats::ensure(array));
     if (!array) throw py::type_error("the inputs must be an array of numbers");
     std::vector<int64_t> sizes(array.shape(), array.shape() + array.ndim());
-    const Shape shape{std::span<const int64_t>(sizes)};
-    is_single = shape == example || lacks_channel(shape, example);
+    is_single = with_channel_of(example, Shape(std::span<const int64_t>(sizes))) == example;
     if (is_single) sizes.insert(sizes.begin(), 1);
     view.shape = Shape(std::span<const int64_t>(sizes));
     if (py::isinstance<Bytes>(array)) {
