@@ -10,6 +10,6 @@ namespace lacuna {
 /// way to draw random numbers. Leave it for changes that only add features, or that only change
 /// speed. Checkpoints of other revisions stay readable; resuming one prints a line
 /// (docs/reference/checkpoint.md, What is promised).
-inline constexpr int64_t kArithmeticRevision = 7;
+inline constexpr int64_t kArithmeticRevision = 8;
 
 }  // namespace lacuna

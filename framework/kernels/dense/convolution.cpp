@@ -75,8 +75,9 @@ void for_each_block(const ConvolutionShape& shape, int64_t examples, const Body&
 }  // namespace
 
 Order dense_image_order(int64_t channels) {
-  return channels % kChannelBlock == 0 && has_channel_blocks() ? Order::ChannelBlocks
-                                                               : Order::RowMajor;
+  // Few channels: a padded block takes as long as converting (ResNet-20 of width 9 to 12). Widths
+  // of 20, 24 and 40 take 0.82 to 0.86 of the time with blocks (Intel Xeon, AVX-512).
+  return channels >= kChannelBlock && has_channel_blocks() ? Order::ChannelBlocks : Order::RowMajor;
 }
 
 bool has_winograd(const ConvolutionShape& shape) {

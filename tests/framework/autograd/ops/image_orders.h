@@ -32,13 +32,13 @@ inline ParameterPtr normal_parameter(const std::string& name, const Shape& shape
   return p;
 }
 
-/// Operations that take images [n, 16, height, width] as well as sequences [n, 16, length], of the
-/// sizes in `shape`, and a test's own.
+/// Operations that take images [n, channels, height, width] as well as sequences [n, channels,
+/// length], of the sizes in `shape` (channels are a multiple of four), and a test's own.
 inline std::vector<ImageOperation> with_operations_of_any_rank(const Shape& shape,
                                                                std::vector<ImageOperation> own) {
-  const int64_t last = shape.features();
+  const int64_t last = shape.features(), channels = shape[1];
   std::vector<int64_t> by_channel(static_cast<size_t>(shape.rank()) - 1, 1);
-  by_channel[0] = 16;
+  by_channel[0] = channels;
   std::vector<ImageOperation> all = {
       {"relu", [](const Variable& x) { return relu(x); }},
       {"gelu", [](const Variable& x) { return gelu(x); }},
@@ -57,8 +57,9 @@ inline std::vector<ImageOperation> with_operations_of_any_rank(const Shape& shap
          return concatenate(both, 1);
        }},
       {"group_norm",
-       [](const Variable& x) {
-         return group_norm(x, normal_tensor("w", {16}), normal_tensor("b", {16}), {.groups = 4});
+       [channels](const Variable& x) {
+         return group_norm(x, normal_tensor("w", {channels}), normal_tensor("b", {channels}),
+                           {.groups = 4});
        }},
       {"layer_norm",
        [last](const Variable& x) {
