@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/dense_opponent.h"
 #include "common/encoder_layers.h"
 #include "common/operands.h"
@@ -17,12 +17,6 @@
 
 namespace lacuna::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::vector<ParameterPtr> weights_of(const Module& model) {
   std::vector<ParameterPtr> weights;

@@ -4,21 +4,15 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/moment.h"
 #include "lacuna/framework/core/parallel.h"
 
 namespace lacuna::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // In which this thread has run.
 double thread_seconds() {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLook = 20e-6;  // seconds of the loop that is fed from memory
 constexpr double kQuiet = 0.8;
-constexpr double kOwnTime = 0.98;
+constexpr double kLeastOwnTime = 0.98;
 constexpr int kFirstLooks = 100;
 
 bool looked = false;
@@ -32,10 +32,10 @@ double operations(int64_t rounds) {
   return 2.0 * static_cast<double>(kFedLoopFloats) * static_cast<double>(rounds);
 }
 
-// Of the values, that which a share of them does not exceed.
-double quantile(std::vector<double> values, double share) {
+// The value that nineteen of twenty do not exceed.
+double high_value(std::vector<double> values) {
   std::ranges::sort(values);
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(0.95 * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 }  // namespace
@@ -79,18 +79,18 @@ Moment MachineProbe::look() {
 double MachineProbe::best_l1_fed_gflops() const {
   std::vector<double> rates;
   for (const Moment& moment : seen_) rates.push_back(moment.l1_fed_gflops);
-  return quantile(std::move(rates), 0.95);
+  return high_value(std::move(rates));
 }
 
 bool MachineProbe::is_quiet(const Moment& moment) const {
-  return moment.l1_fed_gflops >= kQuiet * best_l1_fed_gflops() && moment.own_time >= kOwnTime;
+  return moment.l1_fed_gflops >= kQuiet * best_l1_fed_gflops() && moment.own_time >= kLeastOwnTime;
 }
 
 std::string MachineProbe::to_string() const {
   std::vector<double> plain;
   for (const Moment& moment : seen_) plain.push_back(moment.fma_gflops);
   return "in its best moments " + fixed(best_l1_fed_gflops(), 0) +
-         " GFLOP/s with an operand from L1, " + fixed(quantile(std::move(plain), 0.95), 0) +
+         " GFLOP/s with an operand from L1, " + fixed(high_value(std::move(plain)), 0) +
          " from registers";
 }
 

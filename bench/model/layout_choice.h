@@ -6,6 +6,9 @@
 
 namespace lacuna::bench {
 
+/// The name of the contender that layouts are compared with.
+inline constexpr const char* kDense = "dense";
+
 /// Names of layouts that contenders have: csr, auto, "nm 2:4", "nm 2:4 g8", "block 16x16".
 class LayoutChoice {
  public:

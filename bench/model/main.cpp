@@ -19,8 +19,6 @@
 namespace lacuna::bench {
 namespace {
 
-constexpr const char* kDense = "dense";
-
 /// What is timed of a network.
 enum class Pass { Training, Inference };
 

@@ -6,18 +6,14 @@
 #include <span>
 #include <utility>
 
+#include "common/clock.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/param/parameter.h"
 
 namespace lacuna::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kFloatBytes = 4.0;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);

@@ -1,10 +1,10 @@
 #include "model/trainee.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/operands.h"
 #include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
@@ -16,12 +16,6 @@
 
 namespace lacuna::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::unique_ptr<SparsityAlgorithm> make_static(const Storage& storage, int64_t batch,
                                                const std::vector<ParameterPtr>& weights) {

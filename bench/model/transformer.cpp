@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/operands.h"
 #include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
@@ -20,12 +20,6 @@
 
 namespace lacuna::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string model_yaml(const Transformer& t) {
   if (t.preset == "gpt2") {

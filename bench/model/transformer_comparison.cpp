@@ -12,17 +12,15 @@
 namespace lacuna::bench {
 namespace {
 
-constexpr const char* kDense = "dense";
-
-struct Contender {
+struct SparseModel {
   std::string name;  // "csr at 90.0 %"
   BlockWeights weights;
 
   std::string layout() const { return name.substr(0, name.find(" at ")); }
 };
 
-std::vector<Contender> contenders(const std::vector<double>& sparsities) {
-  std::vector<Contender> all;
+std::vector<SparseModel> contenders(const std::vector<double>& sparsities) {
+  std::vector<SparseModel> all;
   for (const double sparsity : sparsities) {
     const std::string at = Config(sparsity).text();
     for (const char* layout : {"csr", "auto"}) {
@@ -50,7 +48,7 @@ std::vector<Contender> contenders(const std::vector<double>& sparsities) {
 }
 
 // The first two losses must be those of the masked layout.
-void check(const Contender& contender, const Transformer& transformer) {
+void check(const SparseModel& contender, const Transformer& transformer) {
   constexpr int64_t kExamples = 2;
   BlockWeights masked = contender.weights;
   masked.layout = "masked";
@@ -119,7 +117,7 @@ void compare_transformer(const Transformer& transformer, const std::vector<doubl
   const Work dense_work = work(kDense, dense);
   const Timing alone = measure({dense_work}, options).at(kDense)[0];
   add_row(kDense, kDense, 0.0, dense, alone, alone.median_ms);
-  for (const Contender& contender : contenders(sparsities)) {
+  for (const SparseModel& contender : contenders(sparsities)) {
     if (!layouts.has(contender.layout())) continue;
     check(contender, transformer);
     TransformerTrainee trainee(transformer, transformer.batch, contender.weights);

@@ -21,6 +21,7 @@
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
+#include "temporary_folder.h"
 
 namespace lacuna::config_schema_test {
 namespace {
@@ -178,6 +179,35 @@ TEST(ConfigDocument, EveryExampleOfAKeyBuilds) {
     ++count;
   }
   EXPECT_GT(count, 120);
+}
+
+// Without the files that it names, the error is theirs: no key of a table is unknown then.
+TEST(ConfigDocument, EveryKeyOfDataIsKnownWhereFilesAreMissing) {
+  register_builtins();
+  const ::lacuna::TemporaryFolder empty;
+  const fs::path before = fs::current_path();
+  fs::current_path(empty.path());
+  int missing = 0;
+  for (const KeyRow& row : key_rows()) {
+    if (row.example.empty() || !row.key.starts_with("data.")) continue;
+    const Config data = part_of(row.block, kPage).config.at("data");
+    std::vector<std::string> types{data.at("type").text()};
+    if (types[0] == "hdf5" && row.key != "data.follow_links") types.push_back("npz");  // one table
+    for (const std::string& type : types) {
+      Config section = Config::map({{"data", data.clone()}});
+      section.set_path(row.key, parse_yaml("value: " + row.example, kPage).at("value"));
+      section.set_path("data.type", Config(type));
+      try {
+        load_data(section.at("data"), 0);
+        continue;
+      } catch (const Error&) {
+        ++missing;
+      }
+      EXPECT_NO_THROW(require_known_data_keys(section.at("data"))) << type << ": " << row.key;
+    }
+  }
+  fs::current_path(before);
+  EXPECT_GT(missing, 60);
 }
 
 // The dotted paths of all integers below.

@@ -234,8 +234,8 @@ DatasetType npz_dataset() {
               },
           .read_inputs = read_numpy,
           .split_keys = split_keys_with_test(),
-          .late_keys = std::vector<std::string>{"test", "train_targets", "task", "channels",
-                                                "test_inputs", "test_targets"}};
+          .late_keys = std::vector<std::string>{"test", "train_inputs", "train_targets", "task",
+                                                "channels", "test_inputs", "test_targets"}};
 }
 
 DatasetType npy_dataset() {
