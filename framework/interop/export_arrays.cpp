@@ -78,10 +78,12 @@ ExportNotes export_safetensors(const LoadedRun& run, const std::string& path,
   } else {
     arrays = named_arrays(run, options);
   }
+  std::vector<QuantizedLayer> layers;
   if (options.only == "int8") {
-    put_int8(run, int8_layers(run), Int8Zero::Byte, arrays, options.sparse);
+    layers = int8_layers(run);
+    put_int8(run, layers, Int8Zero::Byte, arrays, options.sparse);
   }
-  write_safetensors_arrays(path, arrays);
+  write_safetensors_arrays(path, arrays, int8_metadata(layers, kPlainMetadata));
   return {};
 }
 

@@ -99,16 +99,17 @@ Config quantization_config(const LoadedRun& run, const std::vector<QuantizedLaye
     const std::string name = hugging_face_name(weight);
     ignored.push_back(name.substr(0, name.rfind('.')));
   }
-  const bool is_dynamic = !layers.front().input;
+  const bool is_dynamic = !layers.front().input, is_float32 = have_float32_inputs(layers);
   Config targets = Config::list();
   targets.push_back(is_gpt2 ? "Conv1D" : "Linear");
   const Config group = Config::map(
       {{"targets", targets},
        {"weights", scheme("channel", true, false)},
-       {"input_activations", scheme(is_dynamic ? "token" : "tensor", false, is_dynamic)},
+       {"input_activations",
+        is_float32 ? Config() : scheme(is_dynamic ? "token" : "tensor", false, is_dynamic)},
        {"output_activations", Config()}});
   return Config::map({{"quant_method", "compressed-tensors"},
-                      {"format", "int-quantized"},
+                      {"format", is_float32 ? "naive-quantized" : "int-quantized"},
                       {"quantization_status", "compressed"},
                       {"config_groups", Config::map({{"group_0", group}})},
                       {"ignore", ignored},
@@ -150,8 +151,9 @@ ExportNotes export_hugging_face(const LoadedRun& run, const std::string& path,
   require_replaceable(path);
   const bool is_gpt2 = config.required<std::string>("model_type") == "gpt2";
   std::vector<NamedArray> arrays = named_arrays(run, options);
+  std::vector<QuantizedLayer> layers;
   if (options.only == "int8") {
-    const std::vector<QuantizedLayer> layers = int8_layers(run);
+    layers = int8_layers(run);
     put_int8(run, layers, Int8Zero::Signed, arrays);
     config.set("quantization_config", quantization_config(run, layers, is_gpt2));
   }
@@ -160,7 +162,8 @@ ExportNotes export_hugging_face(const LoadedRun& run, const std::string& path,
   FolderReplacement folder(path);
   const FolderLock lock(folder.temporary_path());  // against who removes leftovers
   write_file_atomically(folder.temporary_path() + "/" + kConfig, config.to_json_indented());
-  write_safetensors_arrays(folder.temporary_path() + "/" + kWeights, arrays);
+  write_safetensors_arrays(folder.temporary_path() + "/" + kWeights, arrays,
+                           int8_metadata(layers, kPlainMetadata));
   if (!card.empty()) write_file_atomically(folder.temporary_path() + "/" + kCardName, card);
   if (options.overwrite) {
     folder.commit();

@@ -42,9 +42,13 @@ ExportNotes export_onnx_model(const LoadedRun& run, const std::string& path,
     return sparse_notes(export_onnx(*run.model, run.inputs.example_shape, metadata, path, values));
   }
   std::vector<OnnxInt8Weight> weights;
-  for (const QuantizedLayer& layer : int8_layers(run)) {
-    OnnxInt8Weight weight{
-        .name = layer.weight, .values = dense_int8(run, layer).values, .scales = layer.scales};
+  const std::vector<QuantizedLayer> layers = int8_layers(run);
+  metadata = int8_metadata(layers, std::move(metadata));
+  for (const QuantizedLayer& layer : layers) {
+    OnnxInt8Weight weight{.name = layer.weight,
+                          .values = dense_int8(run, layer).values,
+                          .scales = layer.scales,
+                          .rounds_inputs = layer.rounds_inputs};
     if (layer.input) {
       weight.input_scale = layer.input->scale;
       weight.input_zero = static_cast<uint8_t>(layer.input->zero);

@@ -72,6 +72,7 @@ QuantizedLayer layer_of(const Int8Weight& weight, const Module& model) {
   const BitMask kept = pattern.is_dense() ? BitMask() : pattern.mask();
   QuantizedLayer layer{.weight = weight.name, .scales = weight.scales};
   if (weight.input) layer.input = Int8Grid{weight.input->scale, weight.input->zero};
+  layer.rounds_inputs = weight.rounds_inputs;
   for (size_t i = 0; i < weight.values.values.size(); ++i) {
     const int8_t value = weight.values.values[i];
     if (pattern.is_dense() || kept.test(static_cast<int64_t>(i))) {

@@ -10,6 +10,7 @@
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/layouts/positions.h"
 #include "lacuna/framework/train/weights/bitmask_weight.hpp"
+#include "lacuna/framework/train/weights/int8_weight.hpp"
 
 namespace lacuna {
 namespace {
@@ -68,6 +69,12 @@ std::vector<QuantizedLayer> int8_layers(const LoadedRun& run) {
 SignedBytes dense_int8(const LoadedRun& run, const QuantizedLayer& layer) {
   return scattered(run.model->parameter(layer.weight)->shape(), positions_of(run, layer),
                    layer.values);
+}
+
+std::map<std::string, std::string> int8_metadata(const std::vector<QuantizedLayer>& layers,
+                                                 std::map<std::string, std::string> metadata) {
+  if (have_float32_inputs(layers)) metadata[kRoundsInputs] = "false";
+  return metadata;
 }
 
 void put_int8(const LoadedRun& run, const std::vector<QuantizedLayer>& layers, Int8Zero zero,

@@ -1,6 +1,7 @@
 // The int8 weights of a quantized run, as files of others have them.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ std::vector<QuantizedLayer> int8_layers(const LoadedRun& run);
 /// The values of a layer in the weight's shape, with zeros where the mask has no position.
 /// *Errors:* CheckpointError when they are not as many as its positions.
 SignedBytes dense_int8(const LoadedRun& run, const QuantizedLayer& layer);
+
+/// The metadata of a file with these int8 layers: `metadata`, and kRoundsInputs if their inputs are
+/// not rounded.
+std::map<std::string, std::string> int8_metadata(const std::vector<QuantizedLayer>& layers,
+                                                 std::map<std::string, std::string> metadata);
 
 /// How the zero of a layer's inputs is written: as the byte that stands for 0, or less 128, for
 /// readers whose bytes have a sign.

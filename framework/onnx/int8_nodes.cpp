@@ -102,6 +102,7 @@ class Int8Nodes {
   // Without a grid of the tensor, each part of x along the `axes` has its own.
   std::string on_grid(const OnnxInt8Weight& weight, const std::string& x,
                       const std::vector<int64_t>& axes) {
+    if (!weight.rounds_inputs) return x;
     const std::string stem = stem_of(weight), at = weight.name + "/input/";
     if (weight.input_scale == 0.0f) return on_own_grids(at, x, axes);
     const std::string scale = stem + "input_scale", zero = stem + "input_zero_point";

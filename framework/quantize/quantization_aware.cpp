@@ -75,6 +75,7 @@ QuantizationAware::QuantizationAware(Module& model, const std::vector<Int8Candid
   for (const Int8Candidate& candidate : candidates) {
     if (!candidate.reason.empty()) continue;
     layers_.push_back({.weight = candidate.weight});
+    if (options.when == QuantizeOptions::When::None) continue;
     candidate.layer->register_input_transform(
         [shared = shared_, layer = candidate.layer, index = layers_.size() - 1,
          is_convolution = dynamic_cast<Conv2d*>(candidate.layer) != nullptr](const Variable& x) {

@@ -95,6 +95,13 @@ class Quantizer {
     }
   }
 
+  void leave_inputs() {
+    for (QuantizedLayer& layer : done_.layers) {
+      layer.input.reset();
+      layer.rounds_inputs = false;
+    }
+  }
+
   QuantizedModel take() { return std::move(done_); }
 
  private:
@@ -200,6 +207,7 @@ QuantizedModel quantize_model(Module& model, const std::vector<Int8Candidate>& c
   Quantizer quantizer(model, options, run, known);
   for (const CalibratedLayer& layer : layers) quantizer.quantize_weight(layer);
   if (options.when == QuantizeOptions::When::Static) quantizer.add_ranges(weights);
+  if (options.when == QuantizeOptions::When::None) quantizer.leave_inputs();
   return quantizer.take();
 }
 

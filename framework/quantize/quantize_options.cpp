@@ -32,6 +32,15 @@ Config section_of(const Config& section, const char* key) {
   return found;
 }
 
+// Without a grid, activations have none of the keys that describe one.
+void require_no_grid(const Config& activations) {
+  for (const char* key : {"bits", "observer", "percentile"}) {
+    if (!activations.has(key)) continue;
+    activations.get(key).error(
+        fmt::format("activations are not rounded with `when: none`; leave `{}` out", key));
+  }
+}
+
 void require_eight_bits(const Config& section) {
   if (section.get<int64_t>("bits", 8) != 8) section.get("bits").fail("8, the only supported width");
 }
@@ -120,15 +129,14 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
   options.clip =
       read_name<GridClip>(weights, "clip", {{"mse", GridClip::Mse}, {"max", GridClip::Max}});
   const Config activations = section_of(section, "activations");
-  require_eight_bits(activations);
-  if (activations.peek("when").is_scalar() && activations.peek("when").text() == "none") {
-    activations.get("when").error(
-        "int8 weights with float32 activations do not exist: the kernels multiply bytes; give "
-        "dynamic, which needs no calibration with algorithm nearest, or exclude the layer with "
-        "param_filter");
-  }
   options.when =
-      read_name<When>(activations, "when", {{"static", When::Static}, {"dynamic", When::Dynamic}});
+      read_name<When>(activations, "when",
+                      {{"static", When::Static}, {"dynamic", When::Dynamic}, {"none", When::None}});
+  if (options.when == When::None) {
+    require_no_grid(activations);
+  } else {
+    require_eight_bits(activations);
+  }
   if (options.when == When::Static) {
     options.observer = read_name<Observer>(activations, "observer",
                                            {{"percentile", Observer::Percentile},
@@ -143,6 +151,11 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
   options.param_filter = read_filter(section);
   options.smooth =
       require_range(section, "smooth", section.get<double>("smooth", options.smooth), 0.0, 1.0);
+  if (options.smooth > 0.0 && options.when == When::None) {
+    section.get("smooth").error(
+        "smoothing makes activations easier to round, and with `when: none` they are not rounded; "
+        "leave it out");
+  }
   if (options.algorithm == Algorithm::Qat) read_training(section, options);
   if (options.needs_examples()) {
     const Config calibration = section.get("calibration");
@@ -152,9 +165,10 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
     }
   } else if (section.has("calibration")) {
     section.get("calibration")
-        .error(fmt::format("{} with dynamic activations learns nothing from examples; leave "
+        .error(fmt::format("{} with {} activations learns nothing from examples; leave "
                            "`calibration` out",
-                           to_string(options.algorithm)));
+                           to_string(options.algorithm),
+                           options.when == When::None ? "float32" : "dynamic"));
   }
   section.require_all_read();
   return options;

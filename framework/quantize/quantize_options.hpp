@@ -15,8 +15,9 @@ struct QuantizeOptions {
   /// rounding changes, by the layer's inputs (OneShotOptions::grid_scales).
   /// Qat trains with weights and activations on their grids (quantization_aware.hpp).
   enum class Algorithm { Nearest, Gptq, Qat };
-  /// Activations have one grid for all examples, or each example its own.
-  enum class When { Static, Dynamic };
+  /// Activations have one grid for all examples, each example its own, or none: they stay float32,
+  /// and only weights are rounded.
+  enum class When { Static, Dynamic, None };
   /// What a static grid spans: all values that were seen, all but a few at its ends, or so many
   /// that the squares lost by rounding and clipping are fewest.
   enum class Observer { MinMax, Percentile, Mse };

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <span>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -27,6 +28,20 @@ Positions positions_of(const QuantizedLayer& quantized, const Parameter& weight)
                                                quantized.scales.size(), pattern.shape()[0]));
   }
   return positions;
+}
+
+void take_values(const QuantizedLayer& quantized, Parameter& weight) {
+  const Positions positions = positions_of(quantized, weight);
+  const int64_t columns = matrix_columns(weight.shape());
+  Tensor elements = Tensor::empty(Shape{positions.count()});
+  const std::span<float> into = elements.mutable_storage();
+  size_t place = 0;
+  positions.for_each([&](int64_t i) {
+    const float scale = quantized.scales[static_cast<size_t>(i / columns)];
+    into[place] = scale * static_cast<float>(quantized.values[place]);
+    ++place;
+  });
+  weight.assign_elements(elements);
 }
 
 }  // namespace
@@ -73,12 +88,17 @@ void run_in_int8(Module& model, const StateDict& state) {
   for (const QuantizedLayer& quantized : quantized_layers(state)) {
     const auto found = layers.find(quantized.weight);
     Module* module = found == layers.end() ? nullptr : found->second;
-    if (auto* linear = dynamic_cast<Linear*>(module)) {
-      linear->run_in_int8(int8_linear_of(quantized, *linear));
-    } else if (auto* convolution = dynamic_cast<Conv2d*>(module)) {
-      convolution->run_in_int8(int8_convolution_of(quantized, *convolution));
-    } else {
+    auto* linear = dynamic_cast<Linear*>(module);
+    auto* convolution = dynamic_cast<Conv2d*>(module);
+    if (linear == nullptr && convolution == nullptr) {
       refuse_layer(quantized.weight, "the model has no such linear layer or convolution");
+    }
+    if (!quantized.rounds_inputs) {
+      take_values(quantized, linear != nullptr ? *linear->weight() : *convolution->weight());
+    } else if (linear != nullptr) {
+      linear->run_in_int8(int8_linear_of(quantized, *linear));
+    } else {
+      convolution->run_in_int8(int8_convolution_of(quantized, *convolution));
     }
   }
 }

@@ -28,6 +28,12 @@ std::vector<std::string> weights_of(const StateDict& state) {
   throw CheckpointError("quantized weight '" + weight + "': " + problem);
 }
 
+// A step of 0, which no grid has, and no zero.
+bool has_float32_inputs(const StateDict& layer) {
+  return layer.contains("input_scale") && !layer.contains("input_zero") &&
+         layer.number("input_scale", 0.0, 1e30) == 0.0;
+}
+
 QuantizedLayer read_layer(const StateDict& all, const std::string& weight) {
   const StateDict state = all.below(weight);
   QuantizedLayer layer{.weight = weight};
@@ -40,7 +46,8 @@ QuantizedLayer read_layer(const StateDict& all, const std::string& weight) {
     }
     layer.scales.push_back(scale);
   }
-  layer.input = input_grid_of(state, weight);
+  layer.rounds_inputs = !has_float32_inputs(state);
+  if (layer.rounds_inputs) layer.input = input_grid_of(state, weight);
   layer.clipped_weights = state.number("clipped_weights", 0.0, 1.0);
   layer.clipped_inputs = state.number("clipped_inputs", 0.0, 1.0);
   layer.relative_error = state.number("relative_error", 0.0);
@@ -66,6 +73,7 @@ StateDict state_of(const std::vector<QuantizedLayer>& layers) {
     state.set(std::string(kValues), std::move(values));
     state.set(std::string(kScales),
               Tensor::from(Shape{static_cast<int64_t>(layer.scales.size())}, layer.scales));
+    if (!layer.rounds_inputs) state.set("input_scale", 0.0);
     if (layer.input) {
       state.set("input_scale", static_cast<double>(layer.input->scale));
       state.set("input_zero", static_cast<int64_t>(layer.input->zero));
@@ -81,8 +89,18 @@ StateDict state_of(const std::vector<QuantizedLayer>& layers) {
 
 std::vector<QuantizedLayer> quantized_layers(const StateDict& state) {
   std::vector<QuantizedLayer> layers;
-  for (const std::string& weight : weights_of(state)) layers.push_back(read_layer(state, weight));
+  for (const std::string& weight : weights_of(state)) {
+    layers.push_back(read_layer(state, weight));
+    if (layers.back().rounds_inputs == layers.front().rounds_inputs) continue;
+    refuse_state(weight,
+                 fmt::format("its inputs are {}rounded, unlike those of '{}'",
+                             layers.back().rounds_inputs ? "" : "not ", layers.front().weight));
+  }
   return layers;
+}
+
+bool have_float32_inputs(const std::vector<QuantizedLayer>& layers) {
+  return !layers.empty() && !layers.front().rounds_inputs;
 }
 
 }  // namespace lacuna

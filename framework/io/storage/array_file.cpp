@@ -51,6 +51,7 @@ class SafetensorsArrays final : public ArrayFile {
  public:
   explicit SafetensorsArrays(const std::string& path) : ArrayFile(path), file_(path) {
     for (const SafetensorsEntry& entry : file_.tensors()) arrays_.push_back(array_of(entry));
+    metadata_ = file_.metadata();
   }
 
  private:

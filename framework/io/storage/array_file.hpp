@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,6 +39,8 @@ class ArrayFile {
 
   const std::string& path() const { return path_; }
   const std::vector<ArrayEntry>& arrays() const { return arrays_; }
+  /// What safetensors and ONNX files state besides arrays; none of an index and of npz.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   /// The values of an array, converted to float32 (`decode_floats`). *Errors:* DataError when it is
   /// of another type than `is_float` names, when it has a finite value beyond float32's range, or
@@ -62,6 +65,7 @@ class ArrayFile {
 
   std::string path_;
   std::vector<ArrayEntry> arrays_;
+  std::map<std::string, std::string> metadata_;
 };
 
 /// The format by a file's name, and for .onnx by its first bytes.

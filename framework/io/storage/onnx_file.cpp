@@ -43,6 +43,7 @@ class OnnxArrays final : public ArrayFile {
     std::ifstream stream(path, std::ios::binary);
     if (!stream) throw DataError(fmt::format("cannot read '{}'", path));
     if (!model_.ParseFromIstream(&stream)) fail("it does not end where it should");
+    for (const auto& entry : model_.metadata_props()) metadata_[entry.key()] = entry.value();
     const onnx::GraphProto& graph = model_.graph();
     for (const onnx::TensorProto& tensor : graph.initializer()) {
       if (is_of_model(tensor.name())) add({.values = &tensor}, tensor.name(), tensor.dims());

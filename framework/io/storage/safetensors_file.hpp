@@ -63,16 +63,18 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+/// What readers of PyTorch expect in the header.
+inline const std::map<std::string, std::string> kPlainMetadata{{"format", "pt"}};
+
 /// Writes arrays as F32 (masks as BOOL, integers as I32 and I64), in the order and with the padding
 /// that the format's own library writes, whole or not at all (FileReplacement). *Errors:*
 /// StateError with path and reason: the system's error, a name that is there twice, reserved or
 /// not UTF-8, a header that readers would refuse.
 void write_safetensors_arrays(const std::string& path, const std::vector<NamedArray>& arrays,
-                              const std::map<std::string, std::string>& metadata = {
-                                  {"format", "pt"}});
+                              const std::map<std::string, std::string>& metadata = kPlainMetadata);
 /// The same for tensors only.
 void write_safetensors(const std::string& path,
                        const std::vector<std::pair<std::string, Tensor>>& tensors,
-                       const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+                       const std::map<std::string, std::string>& metadata = kPlainMetadata);
 
 }  // namespace lacuna

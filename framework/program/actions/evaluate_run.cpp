@@ -248,6 +248,11 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
   Config precisions;
   bool is_dequantized = false;
   if (!checkpoint.state.below("quantized").empty()) {
+    if (have_float32_inputs(quantized_layers(checkpoint.state.below("quantized")))) {
+      report_line(
+          "the run has int8 weights and float32 activations (quantize.activations.when: none): "
+          "`int8` takes the time and memory of float32");
+    }
     is_dequantized = model_state(checkpoint.state).values().size() >
                      checkpoint.state.below("model").values().size();
     const auto before = rebuild_float32_model(config, checkpoint.state, format.example_shape);

@@ -88,6 +88,7 @@ void leave_out_values_of_others(Config section, const std::vector<std::string>& 
   if (activations.is_map() && (sets("activations.when") || sets("activations.observer"))) {
     if (sets("activations.when")) activations.erase("observer");
     activations.erase("percentile");
+    if (chosen("activations.when") == "none") activations.erase("bits");
   }
   if (sets("algorithm")) {
     for (const char* key : {"start_epoch", "freeze_after", "scales"}) section.erase(key);
@@ -98,7 +99,8 @@ void leave_out_values_of_others(Config section, const std::vector<std::string>& 
       if (sets(key) && chosen(key) != "null") calibration.erase(other);
     }
   }
-  if (chosen("activations.when") == "dynamic" && chosen("algorithm") != "gptq") {
+  const std::string when = chosen("activations.when");
+  if ((when == "dynamic" || when == "none") && chosen("algorithm") != "gptq") {
     section.erase("calibration");
   }
 }

@@ -13,6 +13,9 @@
 namespace lacuna {
 namespace {
 
+constexpr const char* kFloat32Inputs =
+    "activations are not rounded, so files become smaller, and products not faster";
+
 // Groups of four inputs, of a convolution at one tap, in which a weight has one position or more.
 // *Cost:* O(nnz).
 int64_t groups_of(const Pattern& pattern) {
@@ -101,6 +104,7 @@ Config quantized_rows(const std::vector<QuantizedLayer>& layers) {
                               {"clipped_weights", layer.clipped_weights},
                               {"clipped_inputs", layer.clipped_inputs},
                               {"relative_error", layer.relative_error}});
+    if (!layer.rounds_inputs) row.set("input_scale", 0.0);
     if (layer.input) {
       row.set("input_scale", layer.input->scale);
       row.set("input_zero", static_cast<int64_t>(layer.input->zero));
@@ -119,10 +123,11 @@ std::string quantized_table(const Config& rows) {
       fmt::format("{:<{}}  {:>21} {:>9} {:>18} {:>9} {:>9}\n", "parameter", width, "weight scales",
                   "clipped", "input scale, zero", "clipped", "error");
   for (const Config& row : rows.items()) {
-    const std::string input = row.has("input_scale")
-                                  ? fmt::format("{:.4g}, {}", row.required<double>("input_scale"),
-                                                row.required<int64_t>("input_zero"))
-                                  : "each example's";
+    std::string input = row.has("input_scale") ? "float32" : "each example's";
+    if (row.has("input_zero")) {
+      input = fmt::format("{:.4g}, {}", row.required<double>("input_scale"),
+                          row.required<int64_t>("input_zero"));
+    }
     const std::string scales = fmt::format("{:.3g} to {:.3g}", row.required<double>("scale_min"),
                                            row.required<double>("scale_max"));
     text += fmt::format("{:<{}}  {:>21} {:>8.3f}% {:>18} {:>8.3f}% {:>9.2g}\n",
@@ -135,7 +140,9 @@ std::string quantized_table(const Config& rows) {
 }
 
 std::string slow_int8_note(const StateDict& checkpoint) {
-  if (int8_kernels_name() != "plain" || checkpoint.below("quantized").empty()) return "";
+  if (int8_kernels_name() != "plain") return "";
+  const std::vector<QuantizedLayer> layers = quantized_layers(checkpoint.below("quantized"));
+  if (layers.empty() || have_float32_inputs(layers)) return "";
   return fmt::format(
       "int8 is slow with the instruction set '{}' (fast: AVX2, AVX-VNNI, AVX512-VNNI): linear "
       "layers run as float32 csr, convolutions and small batches in plain C++; the sums are the "
@@ -150,6 +157,12 @@ Config planned_products(Module& model, const QuantizeOptions& options) {
     Config row = Config::map({{"parameter", candidate.weight->name()}, {"kernel", "float32"}});
     if (!candidate.reason.empty()) {
       row.set("because", candidate.reason);
+      rows.push_back(row);
+      continue;
+    }
+    if (options.when == QuantizeOptions::When::None) {
+      row.set("kernel", fmt::format("{}, float32 of int8 weights", pattern.layout().name()));
+      row.set("because", kFloat32Inputs);
       rows.push_back(row);
       continue;
     }

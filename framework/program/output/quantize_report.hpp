@@ -13,15 +13,15 @@
 namespace lacuna {
 
 /// A map for each quantized layer: `parameter`, `scale_min`, `scale_max`, `clipped_weights`,
-/// `clipped_inputs`, `input_scale` and `input_zero` (absent: each example has its own) and
-/// `relative_error`.
+/// `clipped_inputs`, `input_scale` and `input_zero` (absent: each example has its own; a scale of 0
+/// without a zero: inputs stay float32) and `relative_error`.
 Config quantized_rows(const std::vector<QuantizedLayer>& layers);
 /// These as a table, a line for each.
 std::string quantized_table(const Config& rows);
 
 /// A map for each weight that is multiplied with: `parameter`, `kernel` ("int8 1x4 avx512-vnni",
-/// or "float32"), `because` (of float32), `weights_in_group` (of four) and, where the kernel is
-/// likely to lose, `advice`.
+/// "csr, float32 of int8 weights", or "float32"), `because` (of float32), `weights_in_group` (of
+/// four; of int8 kernels) and, where the kernel is likely to lose, `advice`.
 Config planned_products(Module& model, const QuantizeOptions& options);
 std::string planned_lines(const Config& rows);
 

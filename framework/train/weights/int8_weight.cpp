@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/train/weights/bitmask_weight.hpp"
 
 namespace lacuna {
@@ -118,6 +119,20 @@ std::optional<Int8Weight::Input> read_input(const ArrayFile& file, const Int8Pla
   return input;
 }
 
+bool read_rounds_inputs(const ArrayFile& file, const Int8Places& places) {
+  const auto stated = file.metadata().find(kRoundsInputs);
+  if (stated == file.metadata().end() || stated->second == "true") return true;
+  if (stated->second != "false") {
+    refuse_int8(file, places,
+                fmt::format("the file's metadata has {} '{}'; expected true or false",
+                            kRoundsInputs, printable(stated->second)));
+  }
+  if (!places.input_scale) return false;
+  refuse_int8(file, places,
+              fmt::format("its inputs have a scale, but the file's metadata has {} 'false'",
+                          kRoundsInputs));
+}
+
 }  // namespace
 
 bool is_int8_weight(const ArrayFile& file, const std::map<std::string, size_t>& places,
@@ -172,6 +187,7 @@ Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_tu
   const int64_t rows = values.shape[0], columns = matrix_columns(values.shape);
   Int8Weight weight{.name = places.name, .values = {}, .scales = {}};
   weight.input = read_input(file, places);
+  weight.rounds_inputs = read_rounds_inputs(file, places);
   if (scales.values.numel() > 1 && scales.run_along_columns != is_turned) {
     refuse_int8(file, places, "its scales are those of inputs, and must be those of outputs");
   }

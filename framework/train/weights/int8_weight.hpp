@@ -25,10 +25,15 @@ struct Int8Weight {
     int32_t zero = 0;  ///< the byte that stands for 0, from 0 to 255
   };
   std::optional<Input> input{};  ///< of static activations
+  bool rounds_inputs = true;     ///< false: activations are float32 (kRoundsInputs)
   /// Where a batch_norm behind the layer is part of its product: what a step of each output is
   /// worth then. Empty: the file does not say.
   std::vector<float> folded_scales{};
 };
+
+/// The key of a file's metadata that says whether inputs of its int8 weights are rounded: "true",
+/// as without the key, or "false".
+inline constexpr const char* kRoundsInputs = "lacuna.rounds_inputs";
 
 /// Where the arrays of an int8 weight are in a file.
 struct Int8Places {
@@ -56,7 +61,8 @@ BitMask read_bitmask(const ArrayFile& file, const Int8Places& places);
 
 /// The weight as it is in the file, with a scale for each row; `is_turned`: the file has it
 /// [inputs, outputs], and it is turned round. *Errors:* DataError for scales that are not one for
-/// each output (or one for all), not numbers from 0, and for a grid of inputs that is none.
+/// each output (or one for all), not numbers from 0, for a grid of inputs that is none, and for one
+/// of inputs that are not rounded.
 Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_turned);
 
 /// Its values as the file has them, in float32: [inputs, outputs] stays so. *Errors:* as read_int8.
