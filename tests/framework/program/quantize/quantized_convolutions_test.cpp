@@ -75,8 +75,9 @@ class QuantizedConvolutions : public QuantizedRunFixture {
 TEST_F(QuantizedConvolutions, KeepTheirLossByEveryWay) {
   ASSERT_EQ(train().code, 0);
   int number = 0;
-  for (const std::string how : {"algorithm: nearest", "algorithm: gptq",
-                                "activations: {when: dynamic}", "activations: {observer: mse}"}) {
+  for (const std::string how :
+       {"algorithm: nearest", "algorithm: gptq", "activations: {when: dynamic}",
+        "activations: {when: none}", "activations: {observer: mse}"}) {
     const std::string name = "int8_" + std::to_string(number++);
     const Ended ended = quantize("run", name, how);
     ASSERT_EQ(ended.code, 0) << how << ": " << ended.err;
@@ -99,7 +100,7 @@ TEST_F(QuantizedConvolutions, ArePrunedAndBroughtToInt8AtOnce) {
 
 TEST_F(QuantizedConvolutions, AreTrainedOnTheGridsThatQuantizeTakes) {
   ASSERT_EQ(train().code, 0);
-  for (const std::string when : {"static", "dynamic"}) {
+  for (const std::string when : {"static", "dynamic", "none"}) {
     const std::string qat = "qat_" + when, int8 = "int8_" + when;
     const Ended trained = train(
         {"--init-from", run_dir(), "--set",
