@@ -287,6 +287,29 @@ def test_a_run_is_quantized_and_used_in_int8(tiny, tmp_path):
     assert not (tmp_path / "wrong").exists()
 
 
+def test_a_run_with_int8_weights_alone_computes_with_them_in_float32(tiny, tmp_path):
+    dense = lc.train(TINY, run_dir=tmp_path / "dense", set={"sparsity": None})
+    section = {
+        "quantize": {
+            "algorithm": "nearest",
+            "activations": {"when": "none"},
+            "param_filter": ["fc1.weight"],
+        }
+    }
+    quantized = lc.quantize(dense, section, run_dir=tmp_path / "int8")
+    (layer,) = quantized.report["layers"]
+    assert layer["input_scale"] == 0 and "input_zero" not in layer
+    x = numpy.random.default_rng(0).random((4, 28, 28), dtype=numpy.float32)
+    outputs = lc.load(quantized).predict(x)
+    expected = lc.load(dense).predict(x)
+    difference = numpy.abs(outputs - expected).max()
+    assert 0 < difference < 0.01 * numpy.abs(expected).max()
+    file = tmp_path / "int8.safetensors"
+    lc.export(quantized, "safetensors", file)
+    back = lc.import_(file, TINY, run_dir=tmp_path / "back", set={"sparsity": None})
+    assert numpy.array_equal(lc.load(back).predict(x), outputs)
+
+
 def test_runs_are_compared(tiny, tmp_path):
     other = lc.train(TINY, run_dir=tmp_path / "other", set={"optimizer.lr": 0.1})
     rows = lc.compare(tiny, other)
