@@ -48,7 +48,15 @@ void write_quantized() {
     }
   }
   write_checkpoint(path_of("quantized_state", "layers"), checkpoint);
-  drop_seal("quantized_state", "layers");
+  Checkpoint float32_inputs{.state = {}, .config_yaml = checkpoint.config_yaml, .step = 5};
+  for (const auto& [name, value] : checkpoint.state.values()) {
+    if (!name.ends_with("/input_zero")) float32_inputs.state.set(name, value);
+  }
+  for (const char* weight : {"fc1.weight", "fc2.weight"}) {
+    float32_inputs.state.set(std::string("quantized/") + weight + "/input_scale", 0.0);
+  }
+  write_checkpoint(path_of("quantized_state", "float32_inputs"), float32_inputs);
+  for (const char* name : {"layers", "float32_inputs"}) drop_seal("quantized_state", name);
   const std::vector<NamedArray> arrays = {
       {"fc.weight", SignedBytes{Shape{2, 3}, {1, 0, -127, 5, 0, 7}}},
       {"fc.weight_scale", some_tensor(Shape{2, 1})},
@@ -60,6 +68,8 @@ void write_quantized() {
       {"c_fc.input_scale", some_tensor(Shape{1})},
       {"c_fc.input_zero_point", SignedBytes{Shape{1}, {-5}}}};
   write_safetensors_arrays(path_of("stored_arrays", "int8"), arrays);
+  write_safetensors_arrays(path_of("stored_arrays", "float32_inputs"), {arrays[0], arrays[1]},
+                           {{"lacuna.rounds_inputs", "false"}});
 }
 
 // As export --sparse, scipy, cstorch and torch.nn.utils.prune leave them.

@@ -106,7 +106,9 @@ std::vector<QuantizedLayer> imported_int8(const Experiment& e) {
     for (const Module* module : modules) {
       const auto* affine = dynamic_cast<const AffineLayer*>(module);
       if (affine == nullptr || affine->weight()->name() != layer.weight) continue;
-      const std::string reason = reason_against_int8(*module);
+      const std::string reason =
+          reason_against_int8(*module, layer.rounds_inputs ? QuantizeOptions::When::Static
+                                                           : QuantizeOptions::When::None);
       if (reason.empty()) continue;
       throw ConfigError("'" + layer.weight +
                         "' is int8 in the file, but cannot run in int8 here: " + reason +

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kNoProduct = "only linear layers and convolutions of images can run in int8";
 
-std::vector<Int8Candidate> product_weights(Module& model) {
+std::vector<Int8Candidate> product_weights(Module& model, QuantizeOptions::When when) {
   std::map<const Parameter*, AffineLayer*> layers;
   const std::set<const Parameter*> shared = shared_parameters(model);
   for (Module* module : model.modules()) {
@@ -36,7 +36,7 @@ std::vector<Int8Candidate> product_weights(Module& model) {
     } else if (shared.contains(parameter.get())) {
       candidate.reason = "its weight is shared";
     } else {
-      candidate.reason = reason_against_int8(*found->second);
+      candidate.reason = reason_against_int8(*found->second, when);
     }
     if (candidate.reason.empty()) candidate.layer = found->second;
     all.push_back(candidate);
@@ -106,18 +106,18 @@ void choose(std::vector<Int8Candidate>& all, const std::vector<std::string>& glo
 
 }  // namespace
 
-std::string reason_against_int8(const Module& layer) {
+std::string reason_against_int8(const Module& layer, QuantizeOptions::When when) {
   if (dynamic_cast<const Linear*>(&layer) != nullptr) return "";
   const auto* convolution = dynamic_cast<const Conv2d*>(&layer);
   if (convolution == nullptr) return kNoProduct;
   const Conv2d::Options& o = convolution->options();
   if (o.groups != 1) return fmt::format("its convolution has {} groups", o.groups);
-  if (o.in_channels % kInt8Group == 0) return "";
+  if (o.in_channels % kInt8Group == 0 || when == QuantizeOptions::When::None) return "";
   return fmt::format("its {} input channels are not a multiple of {}", o.in_channels, kInt8Group);
 }
 
 std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions& options) {
-  std::vector<Int8Candidate> all = product_weights(model);
+  std::vector<Int8Candidate> all = product_weights(model, options.when);
   options.param_filter.empty() ? keep_ends(model, all) : choose(all, options.param_filter);
   const bool has_some =
       std::ranges::any_of(all, [](const Int8Candidate& c) { return c.reason.empty(); });

@@ -20,19 +20,19 @@ namespace lacuna {
 
 /// Fake quantization with straight-through gradients. While it is active, forward and backward
 /// passes within a FakeWeights run with the nearest weights on a grid for each output, and with
-/// inputs on their layer's grid (fake_quantize.hpp); gradients belong to the float32 weights, which
-/// the optimizer changes and which keep their masks. Grids are found when it begins, by the weights
-/// and by calibration as `lacuna quantize` finds them, again when an epoch (freeze_after) has
-/// passed, and then stay. Where masks change, those of their weights are found at once, and all at
-/// the next epoch. Where scales are learned, they begin as they are found, and change at every step
-/// (learned_scales.hpp).
+/// inputs on their layer's grid, if they have one (fake_quantize.hpp); gradients belong to the
+/// float32 weights, which the optimizer changes and which keep their masks. Grids are found when it
+/// begins, by the weights and by calibration as `lacuna quantize` finds them, again when an epoch
+/// (freeze_after) has passed, and then stay. Where masks change, those of their weights are found
+/// at once, and all at the next epoch. Where scales are learned, they begin as they are found, and
+/// change at every step (learned_scales.hpp).
 ///
 /// *Lifetime:* the model must outlive it, and runs with input transforms of its from then on.
 class QuantizationAware {
  public:
   /// Takes charge of the candidates without a reason against it. `run`: null where activations have
-  /// grids of their own. Steps are optimizer steps, `epoch_steps` those of an epoch. `make`: the
-  /// optimizer of learned scales. *Requires* that the model is not quantized.
+  /// grids of their own, or none. Steps are optimizer steps, `epoch_steps` those of an epoch.
+  /// `make`: the optimizer of learned scales. *Requires* that the model is not quantized.
   QuantizationAware(Module& model, const std::vector<Int8Candidate>& candidates,
                     const QuantizeOptions& options, CalibrationRun run, int64_t begin_step,
                     int64_t freeze_step, int64_t epoch_steps,

@@ -39,7 +39,7 @@ class ArrayFile {
 
   const std::string& path() const { return path_; }
   const std::vector<ArrayEntry>& arrays() const { return arrays_; }
-  /// What safetensors and ONNX files state besides arrays; none of an index and of npz.
+  /// The texts that safetensors and ONNX files have next to arrays; none of an index and of npz.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   /// The values of an array, converted to float32 (`decode_floats`). *Errors:* DataError when it is

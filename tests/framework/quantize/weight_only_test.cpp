@@ -46,9 +46,9 @@ void sparsify(Sequential& model, const std::string& name, const PatternShape& pa
 class WeightOnly : public testing::Test {
  protected:
   WeightOnly() {
-    model_.add<Conv2d>("dense_conv", {.in_channels = 4, .out_channels = 8, .kernel = {3, 3}});
+    model_.add<Conv2d>("dense_conv", {.in_channels = 3, .out_channels = 6, .kernel = {3, 3}});
     model_.add<ReLU>("relu");
-    model_.add<Conv2d>("csr_conv", {.in_channels = 8, .out_channels = 6, .kernel = {2, 2}});
+    model_.add<Conv2d>("csr_conv", {.in_channels = 6, .out_channels = 6, .kernel = {2, 2}});
     model_.add<ReLU>("relu2");
     model_.add<Flatten>("flatten");
     model_.add<Linear>("dense", {.in_features = 24, .out_features = 24});
@@ -90,7 +90,7 @@ class WeightOnly : public testing::Test {
     return dense;
   }
 
-  Tensor inputs_ = random_tensor(Shape{40, 4, 5, 5}, "inputs");
+  Tensor inputs_ = random_tensor(Shape{40, 3, 5, 5}, "inputs");
   Sequential model_;
 };
 

@@ -58,7 +58,7 @@ data: {type: colour_glyphs, train_size: 200, test_size: 60, validation: 20}
 model:
   - {type: conv2d, name: stem, out_channels: 8, kernel: 3, padding: 1, stride: 2}
   - relu
-  - {type: conv2d, name: first, out_channels: 8, kernel: 3, padding: 1}
+  - {type: conv2d, name: first, out_channels: 6, kernel: 3, padding: 1}
   - batch_norm
   - relu
   - {type: conv2d, name: second, out_channels: 8, kernel: 3, padding: 1}
