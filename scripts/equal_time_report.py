@@ -60,6 +60,15 @@ def is_finished(found):
     return all(groups and len(groups[0][2]) > 1 for groups in found.values())
 
 
+def trials(row, runs):
+    """How many of each side were made, which may be more than the row has now."""
+    made = {side: sum(run.row == row.name and run.side == side and run.stage == "trial" for run in runs)
+            for side in row.sides}
+    if len(set(made.values())) == 1:
+        return f"{made['dense']} trials per side."
+    return f"{made['dense']} dense and {made['sparse']} sparse trials."
+
+
 def table(row, found, steps):
     heading = "test accuracy, %" if is_accuracy(row) else "validation loss"
     lines = [f"| network | settings | thousand nonzeros | MB | ms per step | steps | {heading} | seeds |",
@@ -84,8 +93,7 @@ def write(rows):
             open_rows.append(row)
             continue
         best = {side: groups[0] for side, groups in found.items()}
-        trials = row.sides["dense"].trials()
-        text += [f"### {row.title}", "", f"{verdict(row, best)} {trials} trials per side. {row.conditions}".rstrip(),
+        text += [f"### {row.title}", "", f"{verdict(row, best)} {trials(row, runs)} {row.conditions}".rstrip(),
                  f"Predicted: {row.predicted}.", "", *table(row, found, steps), ""]
         drawn.append((row, best))
     if open_rows:

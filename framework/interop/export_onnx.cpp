@@ -11,6 +11,7 @@
 #include "lacuna/framework/interop/int8_arrays.hpp"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/onnx/export_onnx.hpp"
+#include "lacuna/framework/train/parts/first_model.hpp"
 #include "lacuna/framework/train/parts/float32_model.hpp"
 
 namespace lacuna {
@@ -37,6 +38,9 @@ ExportNotes export_onnx_model(const LoadedRun& run, const std::string& path,
       metadata.emplace(std::string("lacuna.") + key, inputs.get<std::string>(key));
     }
   }
+  const Config model = run.config.at("model");
+  const Config scale = model.is_map() ? model.peek("attention_scale") : Config();
+  if (!scale.is_null()) metadata.emplace(kAttentionScaleKey, scale.text());
   const OnnxValues values = options.sparse ? OnnxValues::Sparse : OnnxValues::Dense;
   if (options.only != "int8") {
     return sparse_notes(export_onnx(*run.model, run.inputs.example_shape, metadata, path, values));

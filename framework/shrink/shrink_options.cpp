@@ -58,6 +58,7 @@ void read_unit_choice(const Config& section, ShrinkOptions& options) {
   if (const Config layers = section.get("layers"); !layers.is_null()) {
     options.layers = layers.is_scalar() ? std::vector<std::string>{layers.as<std::string>()}
                                         : layers.as<std::vector<std::string>>();
+    if (options.layers.empty()) layers.fail("at least one glob");
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/calibration_data.hpp"
@@ -91,6 +93,34 @@ bool is_foreign(const std::string& file) {
   }
 }
 
+// The scale of attention that an ONNX file of lacuna states; null: it states none. Whatever else is
+// wrong with the file is reported when its weights are loaded.
+Config scale_of_onnx(const std::string& file) {
+  std::map<std::string, std::string> metadata;
+  try {
+    metadata = open_array_file(file)->metadata();
+  } catch (const Error&) {
+    return {};
+  }
+  const auto stated = metadata.find(kAttentionScaleKey);
+  if (stated == metadata.end()) return {};
+  const Config scale = Config::plain(stated->second);
+  if (!scale.is_number() || !(scale.as<double>() > 0.0) || std::isinf(scale.as<double>())) {
+    throw DataError(fmt::format("{}: its metadata has {} '{}'; expected a positive number", file,
+                                kAttentionScaleKey, stated->second));
+  }
+  return scale;
+}
+
+// Uses the scale that the loaded weights were trained with; null: 1/√d.
+void adopt(const Config& trained, Config section) {
+  const Config given = section.peek("attention_scale");
+  if (given == trained) return;
+  if (given.is_null()) return section.set("attention_scale", trained.clone());
+  given.error(fmt::format("the loaded weights were trained with {}; leave it out to use that",
+                          trained.is_null() ? "1/√d" : trained.text()));
+}
+
 // Of the run whose weights are loaded; empty for files of `save_model`.
 std::optional<Config> config_of_run(const std::string& file) {
   try {
@@ -151,26 +181,23 @@ std::string apply_widen(ExperimentBuild& b) {
 }
 
 void adopt_attention_scale(const Config& config) {
-  Config section = config.at("model");
+  const Config section = config.at("model");
   const Config source = section.is_map() ? section.peek("init_from") : Config();
   if (source.is_null()) return;
-  const Config given = section.peek("attention_scale");
   const std::string file = path_of(source);
-  if (is_foreign(file)) {
-    // ONNX states how attention scales by itself, so those weights do not include it.
-    if (given.is_null() || config.peek("parametrization").is_null() || file.ends_with(".onnx")) {
-      return;
-    }
-    given.error("weights exported by lacuna already include this scale; leave it out");
+  if (!is_foreign(file)) {
+    const std::optional<Config> run = config_of_run(file);
+    if (!run) return;
+    const Config loaded = run->peek("model");
+    return adopt(loaded.is_map() ? loaded.peek("attention_scale") : Config(), section);
   }
-  const std::optional<Config> run = config_of_run(file);
-  if (!run) return;
-  const Config loaded = run->peek("model");
-  const Config trained = loaded.is_map() ? loaded.peek("attention_scale") : Config();
-  if (given == trained) return;
-  if (given.is_null()) return section.set("attention_scale", trained.clone());
-  given.error(fmt::format("the loaded weights were trained with {}; leave it out to use that",
-                          trained.is_null() ? "1/√d" : trained.text()));
+  if (file.ends_with(".onnx")) {  // whose weights do not include it
+    if (const Config stated = scale_of_onnx(file); !stated.is_null()) adopt(stated, section);
+    return;
+  }
+  const Config given = section.peek("attention_scale");
+  if (given.is_null() || config.peek("parametrization").is_null()) return;
+  given.error("weights exported by lacuna already include this scale; leave it out");
 }
 
 bool loads_divided_outputs(const Config& config) {

@@ -16,8 +16,12 @@ ModelContext model_context(const ExperimentBuild& b);
 /// chosen, in words; empty where nothing was. *Requires* data and loss. *Errors:* ConfigError.
 std::string apply_widen(ExperimentBuild& b);
 
-/// Weights of a run are used with the scale of attention that they were trained with: writes that
-/// of `model.init_from` into the section. *Errors:* ConfigError where it has another one.
+/// The key of an ONNX file's metadata that holds the run's `model.attention_scale`, if it has one.
+inline constexpr const char* kAttentionScaleKey = "lacuna.attention_scale";
+
+/// Weights of a run, or of an ONNX file of lacuna, are used with the scale of attention that they
+/// were trained with: writes that of `model.init_from` into the section. *Errors:* ConfigError if
+/// the section has another one; DataError for a file whose scale is not a positive number.
 void adopt_attention_scale(const Config& config);
 
 /// Whether `model.init_from` is a run of lacuna whose parametrization divides the outputs: the

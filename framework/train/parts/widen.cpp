@@ -197,6 +197,7 @@ WidenOptions read_widen(const Config& model) {
     const Config keys = node.get("keys");
     if (keys.is_scalar() && !keys.is_null()) options.keys = {keys.as<std::string>()};
     if (keys.is_list()) options.keys = keys.as<std::vector<std::string>>();
+    if (keys.is_list() && options.keys.empty()) keys.fail("at least one key");
     node.require_all_read();
   } else {
     match = node.as<std::string>();

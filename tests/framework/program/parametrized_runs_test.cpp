@@ -98,6 +98,22 @@ TEST_F(ParametrizedRuns, GoOnAndAreReadAgain) {
   EXPECT_NEAR(loss("imported"), loss("whole"), 1e-5);
   EXPECT_TRUE(
       load_yaml(run_dir("imported") + "/config.yaml").peek("model.attention_scale").is_null());
+
+  // An ONNX file has the weights as they are, and states their scale.
+  const std::string onnx = folder_ / "model.onnx";
+  ASSERT_EQ(run_lacuna({"export", run_dir("whole"), "--format", "onnx", "--out", onnx}).code, 0);
+  tuned.resize(tuned.size() - 2);
+  tuned[1] = onnx;
+  ASSERT_EQ(train(tuned, "tuned_from_onnx").code, 0);
+  std::vector<std::string> import{"import", onnx, "--config", config(), "--out", run_dir("onnx")};
+  import.insert(import.end(), tuned.begin() + 2, tuned.end());
+  const Ended from_onnx = run_lacuna(import);
+  ASSERT_EQ(from_onnx.code, 0) << from_onnx.err;
+  for (const char* name : {"onnx", "tuned_from_onnx"}) {
+    EXPECT_EQ(load_yaml(run_dir(name) + "/config.yaml").peek("model.attention_scale").text(),
+              scale);
+  }
+  EXPECT_EQ(loss("onnx"), loss("whole"));
 }
 
 }  // namespace

@@ -367,6 +367,8 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
       "fraction keep_at_least (0.1)");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc2"}, 2,
                  "no unit of layer 'fc2' can be removed: it is an output of the model");
+  expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=[]"}, 2,
+                 "shrink.layers: expected at least one glob");
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc9"}, 2,
                  "'fc9' matches no layer with removable units");
   expect_refused({"--method", "dead", "--to", "flops=0.5"}, 2, "leave it out");

@@ -152,6 +152,8 @@ TEST(Widen, RefusesWhatItCannotWiden) {
           "model.widen: a model is widened by what sparsity saves, but there is no `sparsity`");
   refuses(std::string(kVit) + ", widen: {match: flops, keys: [hidden_size]}}", "{sparsity: 0.8}",
           "a preset knows its widths");
+  refuses(mlp + "widen: {match: flops, keys: []}}", "{sparsity: 0.8}",
+          "model.widen.keys: expected at least one key");
   refuses(std::string(kVit) + ", widen: flops}", "[{algorithm: Structured, sparsity: 0.5}]",
           "structured masks units, whose number is not planned for other widths; leave `widen`");
   refuses(mlp + "widen: flops}", "{sparsity: 0.8}",
