@@ -29,6 +29,7 @@ class StateDict {
   void set(std::string name, Value value) {
     values_.insert_or_assign(std::move(name), std::move(value));
   }
+  void erase(const std::string& name) { values_.erase(name); }
   bool contains(std::string_view name) const { return values_.find(name) != values_.end(); }
   bool empty() const { return values_.empty(); }
   /// Of a temporary state, a copy. *Errors:* CheckpointError when the name is absent or holds

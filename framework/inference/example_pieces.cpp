@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/config/sparse_examples.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/row_by_row.h"
@@ -14,10 +15,14 @@
 namespace lacuna {
 namespace {
 
+// The values that an example's tensor takes in memory: images of many channels [channels, height,
+// width] may be stored in whole blocks of channels.
 double numel(const Shape& shape) {
   double product = 1.0;
   for (const int64_t size : shape.sizes()) product *= static_cast<double>(size);
-  return product;
+  if (shape.rank() != 3 || shape[0] < kChannelBlock) return product;
+  const int64_t blocks = (shape[0] + kChannelBlock - 1) / kChannelBlock;
+  return product / static_cast<double>(shape[0]) * static_cast<double>(blocks * kChannelBlock);
 }
 
 // The values of a module's output that are there at once: of one in tiles the largest tile.

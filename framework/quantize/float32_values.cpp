@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -38,15 +39,34 @@ Tensor compressed_values(const QuantizedLayer& layer, const std::vector<int64_t>
   return Tensor::from(Shape{static_cast<int64_t>(count)}, values);
 }
 
+// The key of the shape of a dense weight that is no matrix, and whose float32 values are left out.
+std::string shape_key(const std::string& weight) { return weight + "/shape"; }
+
+// Of a dense weight; `sizes` empty: of a matrix.
+Shape dense_shape(const QuantizedLayer& layer, const std::vector<int64_t>& sizes) {
+  const auto rows = static_cast<int64_t>(layer.scales.size());
+  const auto all = static_cast<int64_t>(layer.values.size());
+  if (rows == 0 || all % rows != 0) refuse_values(layer, layer.values.size());
+  if (sizes.empty()) return Shape{rows, all / rows};
+  int64_t left = all;
+  for (const int64_t size : sizes) left = size > 0 && left % size == 0 ? left / size : 0;
+  if (sizes.front() != rows || left != 1) {
+    throw CheckpointError(
+        fmt::format("quantized weight '{}': its shape does not fit {} int8 "
+                    "values for {} outputs",
+                    layer.weight, all, rows));
+  }
+  return Shape(sizes);
+}
+
 // All values, with zeros where the mask (null: none) has none.
-Tensor dense_values(const QuantizedLayer& layer, const ByteArray* mask) {
+Tensor dense_values(const QuantizedLayer& layer, const ByteArray* mask,
+                    const std::vector<int64_t>& sizes) {
   const size_t rows = layer.scales.size();
   const size_t all = mask != nullptr ? mask->values.size() : layer.values.size();
   if (rows == 0 || all % rows != 0) refuse_values(layer, all);
   const size_t columns = all / rows;
-  Tensor values = Tensor::zeros(
-      mask != nullptr ? mask->shape
-                      : Shape{static_cast<int64_t>(rows), static_cast<int64_t>(columns)});
+  Tensor values = Tensor::zeros(mask != nullptr ? mask->shape : dense_shape(layer, sizes));
   size_t place = 0;
   for (size_t i = 0; i < all; ++i) {
     if (mask != nullptr && mask->values[i] == 0) continue;
@@ -69,26 +89,38 @@ StateDict without_float32(const StateDict& state) {
   StateDict kept;
   const StateDict model = state.below("model");
   for (const auto& [name, value] : model.values()) {
-    if (!dropped.contains(name)) kept.set(name, value);
+    if (!dropped.contains(name)) {
+      kept.set(name, value);
+    } else if (const auto* dense = std::get_if<Tensor>(&value);
+               dense != nullptr && dense->shape().rank() > 2 && !model.contains(name + "_mask")) {
+      const auto sizes = dense->shape().sizes();
+      kept.set(shape_key(name), std::vector<int64_t>(sizes.begin(), sizes.end()));
+    }
   }
   return kept;
 }
 
 StateDict model_state(const StateDict& state) {
-  StateDict model = state.below("model");
+  const StateDict stored = state.below("model");
   const StateDict quantized = state.below("quantized");
-  if (quantized.empty()) return model;
-  for (const QuantizedLayer& layer : quantized_layers(quantized)) {
+  if (quantized.empty()) return stored;
+  const std::vector<QuantizedLayer> layers = quantized_layers(quantized);
+  StateDict model = stored;
+  for (const QuantizedLayer& layer : layers) {
     const std::string& name = layer.weight;
-    if (model.contains(name) || model.contains(name + "/values")) continue;
-    if (model.contains(name + "/indptr")) {
+    if (stored.contains(name) || stored.contains(name + "/values")) continue;
+    if (stored.contains(name + "/indptr")) {
       model.set(name + "/values",
-                compressed_values(layer, model.get<std::vector<int64_t>>(name + "/indptr")));
+                compressed_values(layer, stored.get<std::vector<int64_t>>(name + "/indptr")));
       continue;
     }
-    const bool is_masked = model.contains(name + "_mask");
+    const bool is_masked = stored.contains(name + "_mask"),
+               has_shape = stored.contains(shape_key(name));
     model.set(name,
-              dense_values(layer, is_masked ? &model.get<ByteArray>(name + "_mask") : nullptr));
+              dense_values(layer, is_masked ? &stored.get<ByteArray>(name + "_mask") : nullptr,
+                           has_shape ? stored.get<std::vector<int64_t>>(shape_key(name))
+                                     : std::vector<int64_t>()));
+    if (has_shape) model.erase(shape_key(name));
   }
   return model;
 }

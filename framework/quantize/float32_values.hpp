@@ -6,12 +6,13 @@
 namespace lacuna {
 
 /// The state of a model ("model") in a checkpoint's state without the values of weights that are
-/// there in int8; their masks or positions stay. *Errors:* CheckpointError.
+/// there in int8; their masks or positions stay, and NAME/shape holds the shape of a dense weight
+/// that is no matrix. *Errors:* CheckpointError.
 StateDict without_float32(const StateDict& state);
 
 /// The state of a model in a checkpoint's state. Where weights are there in int8 alone, their
 /// values are scale · value. *Errors:* CheckpointError for positions that are not as many as int8
-/// values. *Cost:* for those weights, float32 values in memory.
+/// values, or a shape that does not fit them. *Cost:* for those weights, float32 values in memory.
 StateDict model_state(const StateDict& state);
 
 }  // namespace lacuna

@@ -95,10 +95,12 @@ class Quantizer {
     }
   }
 
-  void leave_inputs() {
+  // Known layers may have the ranges of a training.
+  void remove_ranges(bool rounds_inputs) {
     for (QuantizedLayer& layer : done_.layers) {
       layer.input.reset();
-      layer.rounds_inputs = false;
+      layer.clipped_inputs = 0.0;
+      layer.rounds_inputs = rounds_inputs;
     }
   }
 
@@ -206,8 +208,11 @@ QuantizedModel quantize_model(Module& model, const std::vector<Int8Candidate>& c
   }
   Quantizer quantizer(model, options, run, known);
   for (const CalibratedLayer& layer : layers) quantizer.quantize_weight(layer);
-  if (options.when == QuantizeOptions::When::Static) quantizer.add_ranges(weights);
-  if (options.when == QuantizeOptions::When::None) quantizer.leave_inputs();
+  if (options.when == QuantizeOptions::When::Static) {
+    quantizer.add_ranges(weights);
+  } else {
+    quantizer.remove_ranges(options.when == QuantizeOptions::When::Dynamic);
+  }
   return quantizer.take();
 }
 

@@ -79,10 +79,10 @@ void read_training(const Config& section, QuantizeOptions& options) {
 
 void require_enough(const Config& calibration, int64_t examples) {
   if (examples >= QuantizeOptions::kFewestExamples) return;
-  calibration.error(fmt::format(
-      "the ranges of activations cannot be learned from {}; give at least {} (the default is {})",
-      plural(examples, "example"), QuantizeOptions::kFewestExamples,
-      CalibrationOptions::kDefaultExamples));
+  calibration.error(
+      fmt::format("{} are too few to calibrate on; give at least {} (the default is {})",
+                  plural(examples, "example"), QuantizeOptions::kFewestExamples,
+                  CalibrationOptions::kDefaultExamples));
 }
 
 // Where the number is given: the key of a map, or all of it. Null if it is not.

@@ -181,12 +181,22 @@ TEST(ConfigDocument, EveryExampleOfAKeyBuilds) {
   EXPECT_GT(count, 120);
 }
 
+class EmptyCurrentFolder {
+ public:
+  EmptyCurrentFolder() : before_(fs::current_path()) { fs::current_path(folder_.path()); }
+  ~EmptyCurrentFolder() { fs::current_path(before_); }
+  EmptyCurrentFolder(const EmptyCurrentFolder&) = delete;
+  EmptyCurrentFolder& operator=(const EmptyCurrentFolder&) = delete;
+
+ private:
+  fs::path before_;
+  ::lacuna::TemporaryFolder folder_;
+};
+
 // Without the files that it names, the error is theirs: no key of a table is unknown then.
 TEST(ConfigDocument, EveryKeyOfDataIsKnownWhereFilesAreMissing) {
   register_builtins();
-  const ::lacuna::TemporaryFolder empty;
-  const fs::path before = fs::current_path();
-  fs::current_path(empty.path());
+  const EmptyCurrentFolder without_files;
   int missing = 0;
   for (const KeyRow& row : key_rows()) {
     if (row.example.empty() || !row.key.starts_with("data.")) continue;
@@ -206,7 +216,6 @@ TEST(ConfigDocument, EveryKeyOfDataIsKnownWhereFilesAreMissing) {
       EXPECT_NO_THROW(require_known_data_keys(section.at("data"))) << type << ": " << row.key;
     }
   }
-  fs::current_path(before);
   EXPECT_GT(missing, 60);
 }
 

@@ -188,9 +188,10 @@ void drop_float32(OpenedRun& run) {
   const auto model = restore_model(run.config, run.checkpoint.state, run.format.example_shape);
   for (const Module* module : model->modules()) {
     if (dynamic_cast<const BatchUser*>(module) == nullptr) continue;
-    throw ConfigError(
-        "--only int8: layer '" + module->path() + "' (" + std::string(module->type()) +
-        ") is folded into int8 weights, and needs the float32 weights; leave --only out");
+    throw ConfigError("--only int8: a model with layer '" + module->path() + "' (" +
+                      std::string(module->type()) +
+                      ") needs its float32 weights, because int8 weights have such layers folded "
+                      "into them; leave --only out");
   }
   replace_model_state(run.checkpoint.state, model->state_dict());
   replace_model_state(run.checkpoint.state, without_float32(run.checkpoint.state));

@@ -239,7 +239,7 @@ TEST(QuantizeOptions, RefusesWhatIsNotThere) {
   refuses("{weights: {per: tensor}}", "expected channel");
   refuses("{activations: {when: never}}", "expected static or dynamic or none");
   refuses("{activations: {percentile: 20}}", "quantize.activations.percentile");
-  refuses("{calibration: 3}", "cannot be learned from 3 examples");
+  refuses("{calibration: 3}", "3 examples are too few to calibrate on");
   refuses("{algorithm: nearest, activations: {when: dynamic}, calibration: 64}",
           "learns nothing from examples");
   refuses("{activations: {when: dynamic, observer: min_max}}", "unknown key");

@@ -9,6 +9,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/quantize/float32_values.hpp"
 #include "lacuna/framework/quantize/quantize_model.hpp"
 #include "lacuna/layers/activations.h"
 #include "lacuna/layers/convolutions/conv2d.h"
@@ -191,6 +192,37 @@ TEST(WeightOnlyOptions, RefuseKeysWithoutAMeaning) {
   refuses("{smooth: 0.5, activations: {when: none}}", "quantize.smooth: smoothing makes");
   refuses("{algorithm: nearest, activations: {when: none}, calibration: 64}",
           "nearest with float32 activations learns nothing from examples");
+}
+
+// The state of a checkpoint with int8 values alone, of a dense convolution [2, 1, 3, 1].
+StateDict without_floats(const std::vector<int64_t>& shape) {
+  StateDict state;
+  const QuantizedLayer layer{
+      .weight = "conv.weight", .values = {1, -2, 3, 4, 5, 6}, .scales = {0.5f, 2.0f}};
+  state.merge("quantized", state_of({layer}));
+  state.set("model/conv.weight/shape", shape);
+  return state;
+}
+
+TEST(WithoutFloat32, GivesTheValuesTheShapeOfTheWeight) {
+  const StateDict model = model_state(without_floats({2, 1, 3, 1}));
+  EXPECT_FALSE(model.contains("conv.weight/shape"));
+  const Tensor& weight = model.get<Tensor>("conv.weight");
+  EXPECT_EQ(weight.shape(), (Shape{2, 1, 3, 1}));
+  EXPECT_EQ(weight.to_vector(), (std::vector<float>{0.5f, -1.0f, 1.5f, 8.0f, 10.0f, 12.0f}));
+  StateDict whole = without_floats({});
+  whole.erase("model/conv.weight/shape");
+  whole.set("model/conv.weight", weight);
+  EXPECT_EQ(without_float32(whole).get<std::vector<int64_t>>("conv.weight/shape"),
+            (std::vector<int64_t>{2, 1, 3, 1}));
+}
+
+TEST(WithoutFloat32, RefusesShapesThatDoNotFit) {
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{2, 1, 3, 2}, {2, 1, 2, 1}, {3, 2}, {2, 0, 3}, {2, -3, -1}, {6}}) {
+    expect_throws<CheckpointError>([&] { model_state(without_floats(shape)); },
+                                   "quantized weight 'conv.weight': its shape does not fit 6 int8");
+  }
 }
 
 }  // namespace

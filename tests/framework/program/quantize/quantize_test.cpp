@@ -256,10 +256,10 @@ TEST_F(Quantize, RefusesBadInput) {
   expect_refused({"--set", "quantize.param_filter=conv.weight"},
                  "--set quantize.param_filter=conv.weight: ");
   expect_refused({"--set", "quantize.calibration=5000"}, "--set quantize.calibration=5000: ");
-  expect_refused({"--set", "quantize.calibration=7"}, "cannot be learned from 7 examples");
+  expect_refused({"--set", "quantize.calibration=7"}, "7 examples are too few to calibrate on");
   expect_refused({"--set", "quantize.calibration=5000"}, "calibration needs 5000 examples");
   expect_refused({"--set", "quantize.calibration={batches: 3, batch_size: 2}"},
-                 "cannot be learned from 6 examples");
+                 "6 examples are too few to calibrate on");
   expect_refused({"--set", "data.limit=3"}, "quantize only accepts keys of `quantize`");
   const std::string file = folder_ / "q.yaml";
   write_text(file, "quantize: {}\ntrain: {epochs: 3}\n");

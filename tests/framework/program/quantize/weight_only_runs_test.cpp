@@ -225,6 +225,33 @@ TEST_F(WeightOnlyRuns, AreSmallWithoutTheFloats) {
   EXPECT_EQ(train({"--init-from", run_dir("alone"), "--set", "train.epochs=1"}, "more").code, 0);
 }
 
+// Convolutions that are dense, masked and csr: their shapes are not those of matrices.
+TEST_F(WeightOnlyRuns, OfConvolutionsAreReadWithoutTheFloats) {
+  std::string images = kImages;
+  images.erase(images.find("  - batch_norm\n"), 15);
+  for (const std::string when : {"none", "static"}) {
+    for (const std::string layout : {"masked", "csr"}) {
+      for (const std::string& run : {run_dir(), run_dir("int8"), run_dir("alone")}) {
+        std::filesystem::remove_all(run);
+      }
+      const std::string section = "quantize={calibration: 64, activations: {when: " + when +
+                                  "}, param_filter: [first.weight, second.weight]}";
+      write_text(config(), images);
+      ASSERT_EQ(
+          train({"--set", "sparsity.layout=" + layout, "--set", "model.2.out_channels=8"}).code, 0);
+      for (const std::string name : {"int8", "alone"}) {
+        std::vector<std::string> arguments{"quantize",    run_dir(), "--run-dir",
+                                           run_dir(name), "--set",   section};
+        if (name == "alone") arguments.insert(arguments.end(), {"--only", "int8"});
+        const Ended ended = run_lacuna(arguments);
+        ASSERT_EQ(ended.code, 0) << ended.err;
+      }
+      EXPECT_EQ(losses("alone"), losses("int8")) << when << ", " << layout;
+      EXPECT_EQ(export_to("safetensors", folder_ / "alone.safetensors", {"--overwrite"}).code, 0);
+    }
+  }
+}
+
 TEST_F(WeightOnlyRuns, ComeBackThroughFilesOfArrays) {
   for (const char* model : {kMlp, kImages}) {
     std::filesystem::remove_all(run_dir());
@@ -344,14 +371,16 @@ TEST_F(WeightOnlyRuns, AreTrainedWithFloat32Activations) {
 
 // Grids of activations that a training has found are not taken over, and are found if it has none.
 TEST_F(WeightOnlyRuns, ChangeWhatATrainingRounded) {
-  for (const auto& [before, after] : {std::pair("static", "none"), {"none", "static"}}) {
+  for (const auto& [before, after] :
+       {std::pair("static", "none"), {"none", "static"}, {"static", "dynamic"}}) {
+    const std::string trained = std::string(before) + "_for_" + after;
     ASSERT_EQ(train({"--set",
                      std::string("quantize={algorithm: qat, activations: {when: ") + before + "}}"},
-                    before)
+                    trained)
                   .code,
               0);
     const std::string name = std::string("int8_") + after;
-    const Ended ended = run_lacuna({"quantize", run_dir(before), "--run-dir", run_dir(name),
+    const Ended ended = run_lacuna({"quantize", run_dir(trained), "--run-dir", run_dir(name),
                                     "--set", std::string("quantize.activations.when=") + after,
                                     "--set", "quantize.algorithm=qat"});
     ASSERT_EQ(ended.code, 0) << ended.err;
