@@ -13,6 +13,8 @@
 # SHRINK_ROUND_TO auto: multiple of channels and neurons; 1: counts are not rounded
 # SHRINK_EPOCHS 30, for bert 10: epochs of the dense network
 # SHRINK_TUNING 10, for bert 3: epochs of fine-tuning
+# SHRINK_EARLY "": if set, the dense network's learning rate falls as in a training for the epochs of both, which ends
+#   after its own; such runs need a LACUNA_RESULTS_DIR of their own
 # SHRINK_TUNING_RATE 1: initial learning rate of fine-tuning, as a fraction of the dense network's
 # SHRINK_DISTILL "" (none): temperature and weight of the distillation from the dense network while fine-tuning, as "4 0.9"
 # SHRINK_SCRATCH "both": networks from scratch train for the epochs of both (both), of the dense network alone (dense), of
@@ -39,6 +41,7 @@ sparse=${SHRINK_SPARSE:-rigl}
 sparse_at=${SHRINK_SPARSE_AT:-flops}
 round_to=${SHRINK_ROUND_TO:-auto}
 tuning_rate=${SHRINK_TUNING_RATE:-1}
+early=${SHRINK_EARLY:-}
 distill=${SHRINK_DISTILL:-}
 scratch=${SHRINK_SCRATCH:-both}
 more=${SHRINK_ARGUMENTS:-}
@@ -58,12 +61,12 @@ epochs() { # MODEL
 tuning_epochs() { # MODEL
   [ "$1" = bert ] && echo "${SHRINK_TUNING:-3}" || echo "${SHRINK_TUNING:-10}"
 }
-# The learning rate falls over the whole run, however long that is.
-length() { # MODEL EPOCHS [FRACTION of the learning rate]
+# The learning rate falls over the whole run, however long that is, or over another number of epochs.
+length() { # MODEL EPOCHS [FRACTION of the learning rate] [EPOCHS over which it falls]
   local rate=0.1
   [ "$1" = bert ] && rate=0.001
   rate=$(awk "BEGIN { printf \"%.6f\", $rate * ${3:-1} }")
-  echo "--set 'optimizer.lr={type: cosine_once, init: $rate, minimum: 0.0}' --set train.epochs=$2"
+  echo "--set 'optimizer.lr={type: cosine_once, init: $rate, minimum: 0.0${4:+, half_period: $4 epochs}}' --set train.epochs=$2"
 }
 both() { # MODEL
   length "$1" $(($(epochs "$1") + $(tuning_epochs "$1")))
@@ -122,10 +125,13 @@ once() { # FOLDER COMMAND
   fi
 }
 
+dense_length() { # MODEL
+  length "$1" "$(epochs "$1")" 1 ${early:+"$(($(epochs "$1") + $(tuning_epochs "$1")))"}
+}
 dense_commands() {
   for model in $models; do for seed in $seeds; do
     local folder=$results/shrink-$model-dense-$seed
-    once "$folder" "'$program' train $(arguments "$model") $(length "$model" "$(epochs "$model")") --seed $seed --threads 1 --run-dir '$folder'"
+    once "$folder" "'$program' train $(arguments "$model") $(dense_length "$model") --seed $seed --threads 1 --run-dir '$folder'"
   done; done
 }
 # The folder of a shrunk network, without the seed.
