@@ -60,7 +60,7 @@ $({
     row rigl80 "ResNet-20, RigL 80 %, erk ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml))"
     row rigl90 "ResNet-20, RigL 90 %, uniform ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml))"
     row static90 "ResNet-20, static 90 %, uniform ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml))"
-    row wide "WRN-16-2, RigL 90 %, in the time of the dense ResNet-20 ([cifar10_wrn16_2_rigl90](../../configs/cifar10_wrn16_2_rigl90.yaml), 24 epochs, uniform)"
+    row wide "WRN-16-2, RigL 90 %, 24 epochs, uniform ([cifar10_wrn16_2_rigl90](../../configs/cifar10_wrn16_2_rigl90.yaml))"
   })
 TEXT
 } >docs/measurements/tables.md.new

@@ -17,7 +17,7 @@ namespace {
 
 // The values that an example's tensor takes in memory: images of many channels [channels, height,
 // width] may be stored in whole blocks of channels.
-double numel(const Shape& shape) {
+double stored_values(const Shape& shape) {
   double product = 1.0;
   for (const int64_t size : shape.sizes()) product *= static_cast<double>(size);
   if (shape.rank() != 3 || shape[0] < kChannelBlock) return product;
@@ -27,7 +27,7 @@ double numel(const Shape& shape) {
 
 // The values of a module's output that are there at once: of one in tiles the largest tile.
 double output_values(const Module& module, const Shape& input) {
-  const double all = numel(module.output_shape(input));
+  const double all = stored_values(module.output_shape(input));
   const Module* last = &module;
   for (const auto* chain = dynamic_cast<const Sequential*>(last);
        chain != nullptr && !chain->chain().empty(); chain = dynamic_cast<const Sequential*>(last)) {
@@ -47,7 +47,8 @@ double input_values(const Module& model, const Shape& example) {
   const auto children = model.children();
   const auto* user =
       children.empty() ? nullptr : dynamic_cast<const NamedInputUser*>(children.front().second);
-  return user != nullptr && user->requested_input().name == kFeatureIds ? 0.0 : numel(example);
+  return user != nullptr && user->requested_input().name == kFeatureIds ? 0.0
+                                                                        : stored_values(example);
 }
 
 // What is held next to a container's input while its first `count` children run. The first is given
@@ -68,7 +69,7 @@ double held_in_children(const Module& module, const std::vector<Shape>& inputs, 
   double most = 0.0;
   const auto children = module.children();
   for (size_t i = 0; i < std::min(count, children.size()); ++i) {
-    const double given = i == 0 ? 0.0 : numel(inputs[i]);
+    const double given = i == 0 ? 0.0 : stored_values(inputs[i]);
     most = std::max(most, given + held_beside_input(*children[i].second, inputs[i]));
   }
   return most;
@@ -92,7 +93,7 @@ ExamplePieces in_rows(const Module& model, const Shape& example, int64_t batch_s
   const std::vector<Shape> inputs = *model.child_inputs(example);
   const Shape output = model.output_shape(example);
   const double before =
-      float_bytes(numel(example) + held_in_children(model, inputs, inputs.size() - 1));
+      float_bytes(stored_values(example) + held_in_children(model, inputs, inputs.size() - 1));
   const double row = float_bytes(static_cast<double>(inputs.back().features()) +
                                  static_cast<double>(output.features()));
   const int64_t examples = count_of(before, batch_size);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -42,11 +43,14 @@ Tensor compressed_values(const QuantizedLayer& layer, const std::vector<int64_t>
 // The key of the shape of a dense weight that is no matrix, and whose float32 values are left out.
 std::string shape_key(const std::string& weight) { return weight + "/shape"; }
 
-// Of a dense weight; `sizes` empty: of a matrix.
+bool is_left_out(const StateDict& model, const std::string& weight) {
+  return !model.contains(weight) && !model.contains(weight + "/values");
+}
+
+// Of a dense weight whose rows have as many values each; `sizes` empty: of a matrix.
 Shape dense_shape(const QuantizedLayer& layer, const std::vector<int64_t>& sizes) {
   const auto rows = static_cast<int64_t>(layer.scales.size());
   const auto all = static_cast<int64_t>(layer.values.size());
-  if (rows == 0 || all % rows != 0) refuse_values(layer, layer.values.size());
   if (sizes.empty()) return Shape{rows, all / rows};
   int64_t left = all;
   for (const int64_t size : sizes) left = size > 0 && left % size == 0 ? left / size : 0;
@@ -100,27 +104,33 @@ StateDict without_float32(const StateDict& state) {
   return kept;
 }
 
+bool lacks_float32(const StateDict& state) {
+  const StateDict model = state.below("model");
+  return std::ranges::any_of(
+      quantized_layers(state.below("quantized")),
+      [&](const QuantizedLayer& layer) { return is_left_out(model, layer.weight); });
+}
+
 StateDict model_state(const StateDict& state) {
-  const StateDict stored = state.below("model");
+  StateDict model = state.below("model");
   const StateDict quantized = state.below("quantized");
-  if (quantized.empty()) return stored;
-  const std::vector<QuantizedLayer> layers = quantized_layers(quantized);
-  StateDict model = stored;
-  for (const QuantizedLayer& layer : layers) {
+  if (quantized.empty()) return model;
+  for (const QuantizedLayer& layer : quantized_layers(quantized)) {
     const std::string& name = layer.weight;
-    if (stored.contains(name) || stored.contains(name + "/values")) continue;
-    if (stored.contains(name + "/indptr")) {
+    if (!is_left_out(model, name)) continue;
+    if (model.contains(name + "/indptr")) {
       model.set(name + "/values",
-                compressed_values(layer, stored.get<std::vector<int64_t>>(name + "/indptr")));
+                compressed_values(layer, model.get<std::vector<int64_t>>(name + "/indptr")));
       continue;
     }
-    const bool is_masked = stored.contains(name + "_mask"),
-               has_shape = stored.contains(shape_key(name));
-    model.set(name,
-              dense_values(layer, is_masked ? &stored.get<ByteArray>(name + "_mask") : nullptr,
-                           has_shape ? stored.get<std::vector<int64_t>>(shape_key(name))
-                                     : std::vector<int64_t>()));
-    if (has_shape) model.erase(shape_key(name));
+    const bool is_masked = model.contains(name + "_mask");
+    std::vector<int64_t> sizes;
+    if (model.contains(shape_key(name))) {
+      sizes = model.get<std::vector<int64_t>>(shape_key(name));
+      model.erase(shape_key(name));
+    }
+    model.set(name, dense_values(layer, is_masked ? &model.get<ByteArray>(name + "_mask") : nullptr,
+                                 sizes));
   }
   return model;
 }

@@ -253,8 +253,7 @@ RunEvaluation evaluate_run(const std::string& run_or_checkpoint, const EvaluateO
           "the run has int8 weights and float32 activations (quantize.activations.when: none): "
           "`int8` takes the time and memory of float32");
     }
-    is_dequantized = model_state(checkpoint.state).values().size() >
-                     checkpoint.state.below("model").values().size();
+    is_dequantized = lacks_float32(checkpoint.state);
     const auto before = rebuild_float32_model(config, checkpoint.state, format.example_shape);
     precisions = compare_precisions(splits, *model, *before, loss, data, train);
   }

@@ -15,16 +15,6 @@ using testing::HasSubstr;
 
 class Int8Folders : public QuantizedRunFixture {
  protected:
-  void begin_with(const std::string& model) const {
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be or not to be, that is the question\n";
-    write_text(folder_ / "play.txt", text);
-    write_text(config(),
-               "data: {type: text, path: " + (folder_ / "play.txt") +
-                   ", context: 8, stride: 8, validation: 0.1, test: 0.1}\nmodel: " + model +
-                   "\noptimizer: {type: adamw, lr: 0.003}\n"
-                   "train: {steps: 8, batch_size: 4, threads: 1}\n");
-  }
   // The runs "int8" and "back".
   void expect_the_same() const {
     EXPECT_EQ(losses("back"), losses("int8"));
@@ -39,7 +29,7 @@ class Int8Folders : public QuantizedRunFixture {
 };
 
 TEST_F(Int8Folders, FoldersComeBackWithTheSameOutputs) {
-  begin_with("{type: gpt2, n_embd: 32, n_layer: 2, n_head: 2, n_positions: 8}");
+  begin_with_text("{type: gpt2, n_embd: 32, n_layer: 2, n_head: 2, n_positions: 8}");
   quantize({"--set", "quantize.calibration=32"});
   const std::string path = folder_ / "hf";
   const Ended exported = export_to("hf", path);
@@ -65,7 +55,7 @@ TEST_F(Int8Folders, FoldersComeBackWithTheSameOutputs) {
 }
 
 TEST_F(Int8Folders, LlamaComesBackToo) {
-  begin_with(
+  begin_with_text(
       "{type: llama, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 2, "
       "num_key_value_heads: 2, intermediate_size: 64}");
   quantize({"--set", "quantize.calibration=32"});

@@ -31,12 +31,6 @@ train: {epochs: 4, batch_size: 20, threads: 1}
 class QuantizeMethods : public QuantizedRunFixture {
  protected:
   QuantizeMethods() { write_text(config(), kMlp); }
-  Ended quantize(const std::string& from, const std::string& to,
-                 const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments{"quantize", run_dir(from), "--run-dir", run_dir(to)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_lacuna(arguments);
-  }
   Ended prune(const std::string& yaml, const std::string& to) const {
     const std::string file = folder_ / (to + ".yaml");
     write_text(file, yaml);

@@ -13,12 +13,26 @@ namespace lacuna {
 class QuantizedRunFixture : public RunFixture {
  protected:
   Config report(const std::string& run) const { return load_yaml(run_dir(run) + "/quantize.json"); }
+  /// The configuration of a short training of that model on a text, with `more` sections.
+  void begin_with_text(const std::string& model, const std::string& more = "") const {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "to be or not to be, that is the question\n";
+    write_text(folder_ / "play.txt", text);
+    write_text(config(), "data: {type: text, path: " + (folder_ / "play.txt") +
+                             ", context: 8, stride: 8, validation: 0.1, test: 0.1}\nmodel: " +
+                             model + "\noptimizer: {type: adamw, lr: 0.003}\n" + more +
+                             "train: {steps: 8, batch_size: 4, threads: 1}\n");
+  }
+  Ended quantize(const std::string& from, const std::string& to,
+                 const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"quantize", run_dir(from), "--run-dir", run_dir(to)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
   /// Trains the run "run" and makes "int8" of it.
   void quantize(const std::vector<std::string>& more = {}) const {
     ASSERT_EQ(train().code, 0);
-    std::vector<std::string> arguments{"quantize", run_dir(), "--run-dir", run_dir("int8")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Ended ended = run_lacuna(arguments);
+    const Ended ended = quantize("run", "int8", more);
     ASSERT_EQ(ended.code, 0) << ended.err;
   }
   /// Of the run "int8".

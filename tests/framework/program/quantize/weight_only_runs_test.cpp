@@ -70,22 +70,12 @@ sparsity: {algorithm: static, sparsity: 0.7, layout: csr, param_filter: first.we
 train: {epochs: 2, batch_size: 20, threads: 1}
 )";
 
+constexpr const char* kHalf = "sparsity: {algorithm: static, sparsity: 0.5}\n";
 constexpr const char* kSection = "quantize={calibration: 64, activations: {when: none}}";
 
 class WeightOnlyRuns : public QuantizedRunFixture {
  protected:
   WeightOnlyRuns() { write_text(config(), kMlp); }
-  void begin_with_text(const std::string& model) const {
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be or not to be, that is the question\n";
-    write_text(folder_ / "play.txt", text);
-    write_text(config(),
-               "data: {type: text, path: " + (folder_ / "play.txt") +
-                   ", context: 8, stride: 8, validation: 0.1, test: 0.1}\nmodel: " + model +
-                   "\noptimizer: {type: adamw, lr: 0.003}\n"
-                   "sparsity: {algorithm: static, sparsity: 0.5}\n"
-                   "train: {steps: 8, batch_size: 4, threads: 1}\n");
-  }
   static std::string rounds_inputs(const std::string& path) {
     const std::map<std::string, std::string> metadata = open_array_file(path)->metadata();
     const auto found = metadata.find("lacuna.rounds_inputs");
@@ -151,7 +141,7 @@ TEST_F(WeightOnlyRuns, ComputeWhatFloat32DoesWithTheRoundedWeights) {
   for (const std::string model : {kMlp, kImages, gpt.c_str()}) {
     std::filesystem::remove_all(run_dir());
     std::filesystem::remove_all(run_dir("int8"));
-    model == gpt ? begin_with_text(gpt) : write_text(config(), model);
+    model == gpt ? begin_with_text(gpt, kHalf) : write_text(config(), model);
     quantize({"--set", kSection});
     expect_rounded_weights("int8");
     EXPECT_EQ(losses("int8").back(),
@@ -209,8 +199,7 @@ TEST_F(WeightOnlyRuns, AreNotSlowWithoutInt8Instructions) {
 
 TEST_F(WeightOnlyRuns, AreSmallWithoutTheFloats) {
   quantize({"--set", kSection});
-  const Ended ended = run_lacuna(
-      {"quantize", run_dir(), "--run-dir", run_dir("alone"), "--only", "int8", "--set", kSection});
+  const Ended ended = quantize("run", "alone", {"--only", "int8", "--set", kSection});
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(losses("alone"), losses("int8"));
   EXPECT_FALSE(find_checkpoint(run_dir("alone")).read().state.contains("model/fc5.weight"));
@@ -229,25 +218,27 @@ TEST_F(WeightOnlyRuns, AreSmallWithoutTheFloats) {
 TEST_F(WeightOnlyRuns, OfConvolutionsAreReadWithoutTheFloats) {
   std::string images = kImages;
   images.erase(images.find("  - batch_norm\n"), 15);
-  for (const std::string when : {"none", "static"}) {
-    for (const std::string layout : {"masked", "csr"}) {
-      for (const std::string& run : {run_dir(), run_dir("int8"), run_dir("alone")}) {
-        std::filesystem::remove_all(run);
+  write_text(config(), images);
+  for (const std::string layout : {"masked", "csr"}) {
+    ASSERT_EQ(
+        train({"--set", "sparsity.layout=" + layout, "--set", "model.2.out_channels=8"}, layout)
+            .code,
+        0);
+    for (const std::string when : {"none", "static"}) {
+      for (const std::string weights : {"[first.weight, second.weight]", "second.weight"}) {
+        SCOPED_TRACE(layout + ", " + when + ", " + weights);
+        for (const char* run : {"int8", "alone"}) std::filesystem::remove_all(run_dir(run));
+        const std::string section = "quantize={calibration: 64, activations: {when: " + when +
+                                    "}, param_filter: " + weights + "}";
+        ASSERT_EQ(quantize(layout, "int8", {"--set", section}).code, 0);
+        ASSERT_EQ(quantize(layout, "alone", {"--set", section, "--only", "int8"}).code, 0);
+        EXPECT_EQ(losses("alone"), losses("int8"));
+        EXPECT_THAT(run_lacuna({"eval", run_dir("alone")}).out,
+                    HasSubstr("float32: the run has int8 weights alone"));
+        const Ended exported = run_lacuna({"export", run_dir("alone"), "--format", "safetensors",
+                                           "--out", folder_ / "alone.safetensors", "--overwrite"});
+        EXPECT_EQ(exported.code, 0) << exported.err;
       }
-      const std::string section = "quantize={calibration: 64, activations: {when: " + when +
-                                  "}, param_filter: [first.weight, second.weight]}";
-      write_text(config(), images);
-      ASSERT_EQ(
-          train({"--set", "sparsity.layout=" + layout, "--set", "model.2.out_channels=8"}).code, 0);
-      for (const std::string name : {"int8", "alone"}) {
-        std::vector<std::string> arguments{"quantize",    run_dir(), "--run-dir",
-                                           run_dir(name), "--set",   section};
-        if (name == "alone") arguments.insert(arguments.end(), {"--only", "int8"});
-        const Ended ended = run_lacuna(arguments);
-        ASSERT_EQ(ended.code, 0) << ended.err;
-      }
-      EXPECT_EQ(losses("alone"), losses("int8")) << when << ", " << layout;
-      EXPECT_EQ(export_to("safetensors", folder_ / "alone.safetensors", {"--overwrite"}).code, 0);
     }
   }
 }
@@ -277,7 +268,7 @@ TEST_F(WeightOnlyRuns, ComeBackThroughFilesOfArrays) {
 }
 
 TEST_F(WeightOnlyRuns, ComeBackThroughOnnxAndHuggingFaceFolders) {
-  begin_with_text("{type: gpt2, n_embd: 32, n_layer: 2, n_head: 2, n_positions: 8}");
+  begin_with_text("{type: gpt2, n_embd: 32, n_layer: 2, n_head: 2, n_positions: 8}", kHalf);
   quantize({"--set", kSection});
   const std::string onnx = folder_ / "model.onnx", hf = folder_ / "hf";
   ASSERT_EQ(export_to("onnx", onnx).code, 0);
@@ -349,8 +340,7 @@ TEST_F(WeightOnlyRuns, AreTrainedWithFloat32Activations) {
     ASSERT_EQ(trained.code, 0) << trained.err;
     const StateDict qat = find_checkpoint(run_dir(scales)).read().state.below("qat");
     EXPECT_FALSE(qat.contains("fc2.weight/input_scale"));
-    const Ended ended =
-        run_lacuna({"quantize", run_dir(scales), "--run-dir", run_dir(name), "--last"});
+    const Ended ended = quantize(scales, name, {"--last"});
     ASSERT_EQ(ended.code, 0) << ended.err;
     expect_rounded_weights(name);
     const double on_grids = summary(run_dir(scales)).required<double>("test_loss");
@@ -380,9 +370,9 @@ TEST_F(WeightOnlyRuns, ChangeWhatATrainingRounded) {
                   .code,
               0);
     const std::string name = std::string("int8_") + after;
-    const Ended ended = run_lacuna({"quantize", run_dir(trained), "--run-dir", run_dir(name),
-                                    "--set", std::string("quantize.activations.when=") + after,
-                                    "--set", "quantize.algorithm=qat"});
+    const Ended ended = quantize(trained, name,
+                                 {"--set", std::string("quantize.activations.when=") + after,
+                                  "--set", "quantize.algorithm=qat"});
     ASSERT_EQ(ended.code, 0) << ended.err;
     for (const Config& layer : report(name).at("layers").items()) {
       EXPECT_EQ(layer.has("input_zero"), after == std::string("static"));
