@@ -10,14 +10,13 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/model/qkv.hpp"
+#include "lacuna/framework/model/shared_keys.hpp"
 #include "lacuna/framework/model/templates.hpp"
 #include "lacuna/framework/nn/layer_registry.h"
 
 namespace lacuna {
 namespace {
 
-constexpr const char* kFanIn = "init_fan_in";
-constexpr const char* kAttentionScale = "attention_scale";
 constexpr int64_t kMostLayers = 10'000;
 constexpr int kDeepestGroup = 100;
 
@@ -57,21 +56,6 @@ struct Level {
   std::map<std::string, int> counts = {};
 };
 
-// Keys that a model gives once for all layers that do not have them; null if it does not.
-struct SharedKeys {
-  Config fan_in, attention_scale;
-};
-
-SharedKeys read_shared_keys(const Config& model) {
-  if (!model.is_map()) return {};
-  SharedKeys keys{.fan_in = model.get(kFanIn), .attention_scale = model.get(kAttentionScale)};
-  const Config& scale = keys.attention_scale;
-  if (!scale.is_null() && !(scale.is_number() && scale.as<double>() > 0.0)) {
-    scale.fail("a number above 0");
-  }
-  return keys;
-}
-
 class Expander {
  public:
   Expander(std::vector<Template> templates, SharedKeys shared, ModelContext context)
@@ -92,6 +76,7 @@ class Expander {
       add_layer(copy_of(written[i], substituted[i]), level, expanded);
     }
     if (expanded.empty()) layers.fail("at least one layer");
+    shared_.require_embedding();
     fill_in_classes(expanded.back());
     for (size_t i = 0; i < written.size(); ++i) {
       if (mentions_arguments(written[i])) write_back(substituted[i], written[i]);
@@ -228,15 +213,10 @@ class Expander {
     } else if (layer.kind != ModelLayer::Kind::Plain) {
       layer.layers = expand_list(layer.options.at("layers"), level);
       if (layer.kind == ModelLayer::Kind::Residual) add_shortcut(layer, level);
-    } else if (known.has_fan_in && !shared_.fan_in.is_null() && node.is_map() &&
-               !layer.options.has(kFanIn) && !layer.options.has("tied_to")) {
-      layer.options.set(kFanIn, shared_.fan_in.clone());
-    } else if (type == "attention" && !shared_.attention_scale.is_null() && node.is_map() &&
-               !layer.options.has("scale")) {
-      layer.options.set("scale", shared_.attention_scale.clone());
     } else if (!known.vocabulary_key.empty() && !layer.is_copy && context_.vocabulary_size > 0) {
       layer.options.get(known.vocabulary_key, context_.vocabulary_size);
     }
+    shared_.give_to(layer, known);
     into.push_back(std::move(layer));
   }
 
@@ -362,7 +342,7 @@ ModelLayers expand_model(const Config& model, const ModelContext& context) {
       definition.node.error("there is already a layer named '" + definition.name + "'");
     }
   }
-  Expander expander(std::move(templates), read_shared_keys(model), context);
+  Expander expander(std::move(templates), SharedKeys(model), context);
   std::vector<ModelLayer> expanded;
   try {
     expanded = expander.expand_outermost(layers);

@@ -59,10 +59,10 @@ struct ModelLayers {
 };
 
 /// Expands a `model` section: a list of layers, or a map with `layers`, and with `define`
-/// (templates) and `init_fan_in` (given to layers of types that read it and have none of their
-/// own), if any. A pure function of it and of the layer registry, but for what reading a Config
-/// leaves there. Layers that are used as they are written are shared with the section, so that
-/// defaults are written into it.
+/// (templates), and `init_fan_in`, `attention_scale` and `sparse_gradient` (given to layers of
+/// types that read them and have none of their own), if any. A pure function of it and of the layer
+/// registry, but for what reading a Config leaves there. Layers that are used as they are written
+/// are shared with the section, so that defaults are written into it.
 ///
 /// A layer is its type alone, or a map with `type`, `name` (default: the type and its count on this
 /// level of paths, as in linear1), `repeat`, `first` and the type's keys. `sequential` has `layers`

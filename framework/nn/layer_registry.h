@@ -20,6 +20,8 @@ struct LayerType {
   std::function<std::unique_ptr<Module>(const Config& options, const Shape& input)> make;
   /// Whether it reads `init_fan_in`, which a model may set for all of its layers.
   bool has_fan_in = false;
+  /// Whether it reads `sparse_gradient`, which a model may set for all of its layers.
+  bool has_sparse_gradient = false;
   /// Its key for the number of outputs: in the last layer of a model, its default is the number
   /// that the data requires.
   std::string outputs_key = {};

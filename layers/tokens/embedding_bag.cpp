@@ -83,7 +83,9 @@ UnitAxis units_of_embedding_bag(UnitGraph& graph, const EmbeddingBag& layer, con
 void register_embedding_bag(LayerRegistry& registry) {
   registry.add("embedding_bag",
                "linear for sparse examples: out_features, in_features, bias, init, sparse_gradient",
-               {.make = make_embedding_bag, .units = unit_form(units_of_embedding_bag)});
+               {.make = make_embedding_bag,
+                .has_sparse_gradient = true,
+                .units = unit_form(units_of_embedding_bag)});
 }
 
 }  // namespace lacuna

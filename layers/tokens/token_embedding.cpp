@@ -99,6 +99,7 @@ void register_token_embedding(LayerRegistry& registry) {
   registry.add("token_embedding",
                "a vector for each token: vocab_size, features, padding_id, init, sparse_gradient",
                {.make = make_token_embedding,
+                .has_sparse_gradient = true,
                 .vocabulary_key = "vocab_size",
                 .onnx = onnx_form(write_token_embedding),
                 .units = unit_form(units_of_token_embedding)});

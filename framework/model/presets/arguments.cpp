@@ -13,7 +13,8 @@ namespace {
 // Keys of the section itself, which are others' to read.
 const std::vector<std::string>& section_keys() {
   static const std::vector<std::string> keys = {
-      "type", "from_hf", "init_from", "frozen", "init_fan_in", "attention_scale", "widen"};
+      "type",        "from_hf",         "init_from",       "frozen",
+      "init_fan_in", "attention_scale", "sparse_gradient", "widen"};
   return keys;
 }
 

@@ -54,7 +54,10 @@ std::vector<std::pair<std::string, std::string>> preset_keys(const Config& model
   std::vector<std::pair<std::string, std::string>> keys;
   for (const auto& [key, value] : model.children()) {
     const std::string at = value.position().text();
-    if (!at.empty()) keys.emplace_back(at, at + ": model." + key);
+    if (at.empty()) continue;
+    const std::string written = at + ": model." + key;
+    keys.emplace_back(at + ": " + key, written);  // of keys that the layers' section has as well
+    keys.emplace_back(at, written);
   }
   return keys;
 }
@@ -84,7 +87,8 @@ Config expand_preset(const Config& model, const ModelContext& context) {
     if (preset->name != name) continue;
     presets::Arguments arguments(*preset, section, context);
     Config layers = preset->section(arguments);
-    for (const char* key : {"init_fan_in", "attention_scale"}) {  // of models that are layers, too
+    for (const char* key :
+         {"init_fan_in", "attention_scale", "sparse_gradient"}) {  // of models that are layers, too
       const Config given = section.get(key);
       if (!given.is_null()) layers.set(key, given.clone());
     }

@@ -326,6 +326,35 @@ TEST(ModelLayers, GivesTheFanInToLinearLayersThatHaveNone) {
   EXPECT_EQ(fan_in(model.layers[3]), "nonzeros");
 }
 
+TEST(ModelLayers, GivesSparseGradientToEmbeddingsThatDoNotStateIt) {
+  const ModelLayers model = expand(
+      "{sparse_gradient: true, layers: [{type: token_embedding, name: a}, {type: residual, layers: "
+      "[{type: token_embedding, name: b, sparse_gradient: false}]}, {type: embedding_bag}, "
+      "{type: linear}, {type: linear, tied_to: b}]}");
+  const auto given = [](const ModelLayer& layer) {
+    return layer.options.peek("sparse_gradient").text();
+  };
+  EXPECT_EQ(given(model.layers[0]), "true");
+  EXPECT_EQ(given(model.layers[1].layers[0]), "false");
+  EXPECT_EQ(given(model.layers[2]), "true");
+  EXPECT_FALSE(model.layers[3].options.has("sparse_gradient"));
+  EXPECT_EQ(given(expand("{sparse_gradient: false, layers: [{type: embedding_bag}]}").layers[0]),
+            "false");
+}
+
+TEST(ModelLayers, RefusesSparseGradientThatNoLayerCanUse) {
+  refuses("{sparse_gradient: often, layers: [{type: token_embedding}]}",
+          "m.yaml:1:19: sparse_gradient: expected true or false, found 'often'");
+  refuses("{sparse_gradient: true, layers: [relu]}",
+          "m.yaml:1:19: sparse_gradient: this model has no token_embedding or embedding_bag");
+  refuses(
+      "{sparse_gradient: true, layers: [{type: token_embedding, name: a}, {type: linear, name: "
+      "head, tied_to: a}]}",
+      "m.yaml:1:19: sparse_gradient: 'head' is tied to 'a', so every row of this embedding has a "
+      "gradient; give 'head' its own weight (in presets: tie_word_embeddings: false), or remove "
+      "sparse_gradient");
+}
+
 TEST(ModelLayers, RefusesWhatIsNoModel) {
   refuses("relu", "expected a list of layers, or a map with `layers`, found 'relu'");
   refuses("{layers: relu}", "m.yaml:1:10: layers: expected a list of layers, found 'relu'");

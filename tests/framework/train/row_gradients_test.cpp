@@ -149,6 +149,57 @@ TEST_F(RowGradients, RefuseAlgorithmsThatTrainADenseMaster) {
       "sparse_gradient from its layer, or the parameter from param_filter");
 }
 
+// The key of a preset is that of its embedding, and all else of the model stays.
+TEST_F(RowGradients, AreThoseOfPresetsToo) {
+  const struct {
+    std::string model, table;
+  } presets[] = {
+      {"type: gpt2, n_layer: 1, n_head: 2, n_embd: 8, tie_word_embeddings: false",
+       "transformer.wte.weight"},
+      {"type: llama, num_hidden_layers: 1, num_attention_heads: 2, hidden_size: 8, "
+       "intermediate_size: 12",
+       "model.embed_tokens.weight"},
+      {"type: bert, head: masked_lm, num_hidden_layers: 1, num_attention_heads: 2, hidden_size: 8, "
+       "intermediate_size: 12, tie_word_embeddings: false",
+       "bert.embeddings.word_embeddings.weight"},
+      {"type: distilbert, head: masked_lm, n_layers: 1, n_heads: 2, dim: 8, tie_word_embeddings: "
+       "false",
+       "distilbert.embeddings.word_embeddings.weight"}};
+  for (const auto& preset : presets) {
+    const bool is_masked = preset.model.find("masked_lm") != std::string::npos;
+    const auto build_with = [&](const std::string& key) {
+      return build_experiment(
+          parse_yaml("data: {type: text, tokenizer: words, context: 6, path: " + text_ +
+                         (is_masked ? ", mask_fraction: 0.2" : "") + "}\nmodel: {" + preset.model +
+                         key + "}\n" + kSgd + "train: {steps: 9, batch_size: 2, seed: 2}\n",
+                     "rows.yaml"));
+    };
+    const auto sparse = build_with(", sparse_gradient: true"), whole = build_with("");
+    sparse->model->train();
+    run_batches(*sparse);
+    const RowGradient* rows = sparse->model->parameter(preset.table)->row_gradient();
+    ASSERT_NE(rows, nullptr) << preset.model;
+    EXPECT_LE(rows->rows.size(), 2u * 6u);
+    const auto again = build_with(", sparse_gradient: true");
+    take_steps(*again, 5);
+    take_steps(*whole, 5);
+    EXPECT_THAT(differences(again->model->state_dict(), whole->model->state_dict()),
+                testing::IsEmpty())
+        << preset.model;
+  }
+  expect_throws<ConfigError>(
+      [&] {
+        build_experiment(
+            parse_yaml("data: {type: text, tokenizer: words, context: 6, path: " + text_ +
+                           "}\nmodel:\n  type: gpt2\n  n_layer: 1\n  n_head: 2\n  n_embd: 8\n"
+                           "  sparse_gradient: true\n" +
+                           kSgd + "train: {steps: 2}\n",
+                       "rows.yaml"));
+      },
+      "rows.yaml:7:20: model.sparse_gradient: 'lm_head' is tied to 'transformer.wte', so every "
+      "row");
+}
+
 TEST_F(RowGradients, RefuseATiedHeadAtItsPlace) {
   expect_throws<ConfigError>(
       [&] {

@@ -27,7 +27,7 @@ sparsity: {algorithm: rigl, sparsity: 0.6, layout: LAYOUT, update: {freq: 3}}
 constexpr const char* kBert = R"(
 data: {type: labelled_text, train: PATH, tokenizer: words, max_length: 12, validation: 20}
 model: {type: bert, hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2,
-        intermediate_size: 32, max_position_embeddings: 12, pooling: mean}
+        intermediate_size: 32, max_position_embeddings: 12, pooling: mean, sparse_gradient: true}
 sparsity: {algorithm: set, sparsity: 0.6, layout: LAYOUT, update: {freq: 3},
            param_filter: ["bert.encoder.*.dense.weight", "bert.encoder.*.self.*.weight"]}
 )";

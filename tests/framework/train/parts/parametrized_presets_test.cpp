@@ -114,7 +114,7 @@ TEST_F(ParametrizedPresets, RefuseScalesOfAttentionThatAreNone) {
   for (const char* scale : {"0", "-0.5", "large"}) {
     expect_throws<ConfigError>(
         [&] { build(std::string(kGpt) + ", attention_scale: " + scale + "}"); },
-        std::string("attention_scale: expected a number above 0, found '") + scale + "'");
+        std::string(": model.attention_scale: expected a number above 0, found '") + scale + "'");
   }
 }
 
