@@ -3,16 +3,17 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/program/actions/quantized_parts.hpp"
 #include "lacuna/framework/program/actions/source_run.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
@@ -182,17 +183,15 @@ void read_loss(OpenedRun& run, const Module& model) {
   }
 }
 
-// --only int8: the weights that were quantized are there once. The averages are the weights then,
-// which nothing trains on.
+// --only int8: the weights that were quantized are there once, with the batch normalizations behind
+// them folded in. The averages are the weights then, which nothing trains on.
 void drop_float32(OpenedRun& run) {
   const auto model = restore_model(run.config, run.checkpoint.state, run.format.example_shape);
-  for (const Module* module : model->modules()) {
-    if (dynamic_cast<const BatchUser*>(module) == nullptr) continue;
-    throw ConfigError("--only int8: a model with layer '" + module->path() + "' (" +
-                      std::string(module->type()) +
-                      ") needs its float32 weights, because int8 weights have such layers folded "
-                      "into them; leave --only out");
+  std::set<std::string> weights;
+  for (const QuantizedLayer& layer : quantized_layers(run.checkpoint.state.below("quantized"))) {
+    weights.insert(layer.weight);
   }
+  fold_into_weights(*model, run.format.example_shape, weights);
   replace_model_state(run.checkpoint.state, model->state_dict());
   replace_model_state(run.checkpoint.state, without_float32(run.checkpoint.state));
   if (run.config.get("train").is_map()) run.config.get("train").erase("ema");
