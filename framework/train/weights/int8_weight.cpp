@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/weights/bitmask_weight.hpp"
 
 namespace lacuna {
@@ -211,6 +214,26 @@ Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_tu
     }
   }
   return weight;
+}
+
+bool states_float32_inputs(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return false;
+  const Config groups = load_yaml(path).peek("quantization_config.config_groups");
+  size_t rounding = 0, all = 0;
+  if (groups.is_map()) {
+    for (const auto& [name, group] : groups.entries()) {
+      rounding += group.peek("input_activations").is_null() ? 0 : 1;
+      ++all;
+    }
+  }
+  if (rounding > 0 && rounding < all) {
+    groups.error(
+        "some groups have input_activations and others do not; lacuna rounds the inputs of all "
+        "int8 layers, or of none");
+  }
+  return all > 0 && rounding == 0;
 }
 
 Tensor read_dequantized(const ArrayFile& file, const Int8Places& places) {

@@ -65,6 +65,12 @@ BitMask read_bitmask(const ArrayFile& file, const Int8Places& places);
 /// of inputs that are not rounded.
 Int8Weight read_int8(const ArrayFile& file, const Int8Places& places, bool is_turned);
 
+/// Whether the config.json of a folder says that the inputs of its int8 weights stay float32: it
+/// has groups of compressed-tensors (`quantization_config.config_groups`), all without
+/// `input_activations`. False without such a file. *Errors:* ConfigError if it cannot be read, or
+/// only some of the groups have none.
+bool states_float32_inputs(const std::string& folder);
+
 /// Its values as the file has them, in float32: [inputs, outputs] stays so. *Errors:* as read_int8.
 Tensor read_dequantized(const ArrayFile& file, const Int8Places& places);
 

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -101,7 +103,18 @@ std::vector<Int8Weight> load_int8(const std::string& path, Module& model,
                                   const WeightNames& names) {
   if (!is_foreign_file(path)) return {};
   const std::unique_ptr<StoredValues> stored = open_stored_arrays(path);
-  return WeightComparison(model, *stored, names).int8_weights();
+  std::vector<Int8Weight> weights = WeightComparison(model, *stored, names).int8_weights();
+  // Files of other tools do not say it; a config.json next to them may.
+  const auto has_no_grid = [](const Int8Weight& weight) { return !weight.input; };
+  if (weights.empty() || !std::ranges::all_of(weights, has_no_grid)) return weights;
+  std::error_code error;
+  const std::string folder = std::filesystem::is_directory(path, error)
+                                 ? path
+                                 : std::filesystem::path(path).parent_path().string();
+  if (states_float32_inputs(folder.empty() ? "." : folder)) {
+    for (Int8Weight& weight : weights) weight.rounds_inputs = false;
+  }
+  return weights;
 }
 
 bool is_foreign_weights(const std::string& path) {

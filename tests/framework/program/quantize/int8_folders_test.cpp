@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,41 @@ TEST_F(Int8Folders, BertComesBackToo) {
       run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
   ASSERT_EQ(imported.code, 0) << imported.err;
   EXPECT_EQ(losses("back"), losses("int8"));
+}
+
+// Weight-only int8: only config.json says it, because other tools do not write lacuna's key.
+TEST_F(Int8Folders, OfOtherToolsKeepActivationsAsConfigJsonSays) {
+  begin_with_text(
+      "{type: llama, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 2, "
+      "num_key_value_heads: 2, intermediate_size: 64}");
+  quantize({"--set", "quantize.activations={when: none}"});
+  const std::string path = folder_ / "hf", weights = path + "/model.safetensors",
+                    config_json = path + "/config.json";
+  ASSERT_EQ(export_to("hf", path).code, 0);
+  std::string changed = read_text(weights);
+  const std::string key = "lacuna.rounds_inputs";
+  changed.replace(changed.find(key), key.size(), "another.tools_number");
+  write_text(weights, changed);
+  for (const std::string& file : {path, weights}) {
+    std::filesystem::remove_all(run_dir("back"));
+    const Ended imported =
+        run_lacuna({"import", file, "--config", config(), "--out", run_dir("back")});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    expect_the_same();
+    EXPECT_THAT(run_lacuna({"eval", run_dir("back")}).err,
+                HasSubstr("the run has int8 weights and float32 activations"));
+  }
+  std::string json = read_text(config_json);
+  const std::string first = "\"group_0\": {";
+  ASSERT_NE(json.find(first), std::string::npos);
+  json.insert(json.find(first), "\"group_1\": {\"input_activations\": {\"num_bits\": 8}}, ");
+  write_text(config_json, json);
+  const Ended refused =
+      run_lacuna({"import", path, "--config", config(), "--out", run_dir("mixed")});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("config.json:"));
+  EXPECT_THAT(refused.err, HasSubstr("some groups have input_activations and others do not"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir("mixed")));
 }
 
 }  // namespace
