@@ -141,21 +141,6 @@ std::optional<BatchNorm::Affine> BatchNorm::affine() const {
   return affine;
 }
 
-void BatchNorm::become_shift(std::span<const float> shift) {
-  if (options_.eps >= 1.0) {
-    throw ConfigError(fmt::format(
-        "layer '{}' (batch_norm) cannot become an addition, because its eps, {}, is not below 1",
-        path(), options_.eps));
-  }
-  if (weight_ != nullptr) weight_->assign(Tensor::full(weight_->shape(), 1.0f));
-  if (bias_ != nullptr) bias_->assign(Tensor::zeros(bias_->shape()));
-  const auto variance = static_cast<float>(1.0 - options_.eps);
-  for (size_t i = 0; i < shift.size(); ++i) {
-    running_mean_->mutable_data()[i] = -shift[i];
-    running_var_->mutable_data()[i] = variance;
-  }
-}
-
 // Loading calls this function too.
 StateDict BatchNorm::extra_state() const {
   if (!is_folded_) return {};

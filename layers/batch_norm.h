@@ -49,10 +49,6 @@ class BatchNorm final : public Module, public BatchUser {
     std::vector<double> scale, shift;
   };
   std::optional<Affine> affine() const;
-  /// Changes weight, bias and running moments so that y = x + shift by channel in evaluation, to
-  /// within 2⁻²⁵ of x. *Requires* running moments, and one shift per channel. *Errors:* ConfigError
-  /// if eps is 1 or more, because running variances are not negative.
-  void become_shift(std::span<const float> shift);
   /// States that the previous layer includes this function: from now on the output is the input.
   /// For inference only. *Errors:* StateError from training, saving and loading it, and from its
   /// forward pass after a change of weight or bias.

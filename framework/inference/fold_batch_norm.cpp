@@ -41,14 +41,14 @@ void scale_rows(Parameter& weight, std::span<const double> scale) {
   weight.assign_elements(elements);
 }
 
-// scale b + shift
-Tensor mapped_bias(const Parameter& bias, const BatchNorm::Affine& affine) {
+// b ← scale b + shift. A bias may be sparse, and is not any more.
+void map_bias(Parameter& bias, const BatchNorm::Affine& affine) {
   Tensor values = bias.to_dense();
   float* b = values.mutable_data();
   for (size_t i = 0; i < affine.scale.size(); ++i) {
     b[i] = static_cast<float>(affine.scale[i] * static_cast<double>(b[i]) + affine.shift[i]);
   }
-  return values;
+  bias.replace(Pattern::dense(bias.shape()), std::move(values));
 }
 
 // Finds the layers that batch normalizations can be folded into.
@@ -146,25 +146,11 @@ int64_t fold_batch_norm(Module& model, const Shape& example) {
   int64_t folded = 0;
   Folder(model, [&](AffineLayer& layer, BatchNorm& norm, const BatchNorm::Affine& affine) {
     scale_rows(*layer.weight(), affine.scale);
-    Parameter& bias = *layer.require_bias();
-    bias.replace(Pattern::dense(bias.shape()), mapped_bias(bias, affine));  // it may be sparse
+    map_bias(*layer.require_bias(), affine);
     norm.mark_folded();
     ++folded;
   }).visit(model, example);
   return folded;
-}
-
-void fold_into_weights(Module& model, const Shape& example, const std::set<std::string>& weights) {
-  Folder(model, [&](AffineLayer& layer, BatchNorm& norm, const BatchNorm::Affine& affine) {
-    if (!weights.contains(layer.weight()->name())) return;
-    scale_rows(*layer.weight(), affine.scale);
-    if (layer.bias() == nullptr) {
-      const std::vector<float> shift(affine.shift.begin(), affine.shift.end());
-      return norm.become_shift(shift);
-    }
-    norm.become_shift(mapped_bias(*layer.bias(), affine).storage());
-    layer.bias()->assign(Tensor::zeros(layer.bias()->shape()));
-  }).visit(model, example);
 }
 
 std::map<const Parameter*, const BatchNorm*> batch_norms_after(Module& model,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,13 +26,6 @@ class BatchNorm;
 /// StateErrors. *Errors:* ShapeError where the model does not take such examples. *Cost:* one pass
 /// over these weights.
 int64_t fold_batch_norm(Module& model, const Shape& example);
-
-/// Folds the batch_norms as fold_batch_norm does, but only those behind the layers with these
-/// weights, and only their factors: a weight becomes W', the layer's bias 0, and the batch_norm
-/// adds b'. The model can be saved and trained. What it gives in evaluation mode differs by
-/// rounding alone; fold_batch_norm then gives the same W' and b' to the bit as it would have
-/// before. *Errors:* as there, and those of BatchNorm::become_shift.
-void fold_into_weights(Module& model, const Shape& example, const std::set<std::string>& weights);
 
 /// The batch_norms to whose inputs the outputs of a layer are added and nothing else reads them, by
 /// the weights of these layers: those that fold_batch_norm would fold, and those behind dropout or

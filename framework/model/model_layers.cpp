@@ -76,7 +76,7 @@ class Expander {
       add_layer(copy_of(written[i], substituted[i]), level, expanded);
     }
     if (expanded.empty()) layers.fail("at least one layer");
-    shared_.require_embedding();
+    shared_.require_use();
     fill_in_classes(expanded.back());
     for (size_t i = 0; i < written.size(); ++i) {
       if (mentions_arguments(written[i])) write_back(substituted[i], written[i]);

@@ -5,15 +5,15 @@
 namespace lacuna {
 namespace {
 
-constexpr const char* kFanIn = "init_fan_in";
-constexpr const char* kSparseGradient = "sparse_gradient";
+constexpr const char *kFanIn = kSharedKeys[0], *kAttentionScale = kSharedKeys[1],
+                     *kSparseGradient = kSharedKeys[2];
 
 }  // namespace
 
 SharedKeys::SharedKeys(const Config& model) {
   if (!model.is_map()) return;
   fan_in_ = model.get(kFanIn);
-  attention_scale_ = model.get("attention_scale");
+  attention_scale_ = model.get(kAttentionScale);
   sparse_gradient_ = model.get(kSparseGradient);
   if (!attention_scale_.is_null() &&
       !(attention_scale_.is_number() && attention_scale_.as<double>() > 0.0)) {
@@ -22,9 +22,10 @@ SharedKeys::SharedKeys(const Config& model) {
   if (!sparse_gradient_.is_null()) sparse_gradient_.as<bool>();
 }
 
-void SharedKeys::give(const Config& value, const char* key, ModelLayer& layer) const {
-  if (value.is_null() || !layer.node.is_map() || layer.options.has(key)) return;
+bool SharedKeys::give(const Config& value, const char* key, ModelLayer& layer) const {
+  if (value.is_null() || !layer.node.is_map() || layer.options.has(key)) return false;
   layer.options.set(key, value.clone());
+  return true;
 }
 
 void SharedKeys::give_to(ModelLayer& layer, const LayerType& type) {
@@ -33,8 +34,8 @@ void SharedKeys::give_to(ModelLayer& layer, const LayerType& type) {
   if (layer.type == "attention") give(attention_scale_, "scale", layer);
   if (type.has_sparse_gradient) {
     has_embedding_ = true;
-    if (!layer.options.has(kSparseGradient)) tables_.insert(layer.path);
-    give(sparse_gradient_, kSparseGradient, layer);
+    if (give(sparse_gradient_, kSparseGradient, layer)) tables_.insert(layer.path);
+    is_used_ |= layer.options.peek(kSparseGradient) == sparse_gradient_;
   }
   if (is_tied) require_own_weight(layer);
 }
@@ -49,9 +50,14 @@ void SharedKeys::require_own_weight(const ModelLayer& layer) const {
       layer.path, tied_to.text()));
 }
 
-void SharedKeys::require_embedding() const {
-  if (sparse_gradient_.is_null() || has_embedding_) return;
-  sparse_gradient_.error("this model has no token_embedding or embedding_bag");
+void SharedKeys::require_use() const {
+  if (sparse_gradient_.is_null()) return;
+  if (!has_embedding_) {
+    sparse_gradient_.error("this model has no token_embedding or embedding_bag");
+  }
+  if (!is_used_) {
+    sparse_gradient_.error("all embeddings of this model state their own sparse_gradient");
+  }
 }
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 // Keys that a `model` section gives once for all of its layers.
 #pragma once
 
+#include <array>
 #include <set>
 #include <string>
 
@@ -10,10 +11,14 @@
 
 namespace lacuna {
 
-/// `init_fan_in`, `attention_scale` and `sparse_gradient` of a model.
+/// The names of these keys; presets accept them too.
+inline constexpr std::array<const char*, 3> kSharedKeys = {"init_fan_in", "attention_scale",
+                                                           "sparse_gradient"};
+
+/// These keys of a model.
 class SharedKeys {
  public:
-  /// *Errors:* ConfigError where `attention_scale` is no number above 0, or `sparse_gradient` is
+  /// *Errors:* ConfigError if `attention_scale` is not a number above 0, or `sparse_gradient` is
   /// neither true nor false.
   explicit SharedKeys(const Config& model);
 
@@ -24,15 +29,17 @@ class SharedKeys {
   /// because every row of a tied table has a gradient.
   void give_to(ModelLayer& layer, const LayerType& type);
 
-  /// *Errors:* ConfigError at `sparse_gradient` if none of the layers so far has such a key.
-  void require_embedding() const;
+  /// To be called after the last layer. *Errors:* ConfigError at `sparse_gradient` if the model has
+  /// no embedding, or all of them state another value.
+  void require_use() const;
 
  private:
-  void give(const Config& value, const char* key, ModelLayer& layer) const;
+  /// Whether the key was written.
+  bool give(const Config& value, const char* key, ModelLayer& layer) const;
   void require_own_weight(const ModelLayer& layer) const;
 
   Config fan_in_, attention_scale_, sparse_gradient_;  // null if the model does not give them
-  bool has_embedding_ = false;
+  bool has_embedding_ = false, is_used_ = false;       // `sparse_gradient`
   std::set<std::string> tables_;  // paths of the embeddings that got `sparse_gradient`
 };
 

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,6 +44,20 @@ Tensor compressed_values(const QuantizedLayer& layer, const std::vector<int64_t>
 
 // The key of the shape of a dense weight that is no matrix, and whose float32 values are left out.
 std::string shape_key(const std::string& weight) { return weight + "/shape"; }
+
+// The key of the scales of a weight that a batch_norm was folded into, as they are without it.
+std::string unfolded_key(const std::string& weight) { return weight + "/unfolded_scales"; }
+
+// A row whose factor is 0 has values of 0 alone.
+Tensor unfolded_scales(const QuantizedLayer& layer, const std::vector<double>& factors) {
+  Tensor scales = Tensor::zeros(Shape{static_cast<int64_t>(layer.scales.size())});
+  for (size_t r = 0; r < layer.scales.size(); ++r) {
+    if (factors[r] == 0.0) continue;
+    scales.mutable_data()[r] =
+        static_cast<float>(static_cast<double>(layer.scales[r]) / factors[r]);
+  }
+  return scales;
+}
 
 bool is_left_out(const StateDict& model, const std::string& weight) {
   return !model.contains(weight) && !model.contains(weight + "/values");
@@ -84,13 +100,17 @@ Tensor dense_values(const QuantizedLayer& layer, const ByteArray* mask,
 
 }  // namespace
 
-StateDict without_float32(const StateDict& state) {
+StateDict without_float32(const StateDict& state,
+                          const std::map<std::string, std::vector<double>>& factors) {
   std::set<std::string> dropped;
+  StateDict kept;
   for (const QuantizedLayer& layer : quantized_layers(state.below("quantized"))) {
     dropped.insert(layer.weight);
     dropped.insert(layer.weight + "/values");
+    const auto norm = factors.find(layer.weight);
+    if (norm == factors.end()) continue;
+    kept.set(unfolded_key(layer.weight), unfolded_scales(layer, norm->second));
   }
-  StateDict kept;
   const StateDict model = state.below("model");
   for (const auto& [name, value] : model.values()) {
     if (!dropped.contains(name)) {
@@ -115,9 +135,21 @@ StateDict model_state(const StateDict& state) {
   StateDict model = state.below("model");
   const StateDict quantized = state.below("quantized");
   if (quantized.empty()) return model;
-  for (const QuantizedLayer& layer : quantized_layers(quantized)) {
+  for (QuantizedLayer& layer : quantized_layers(quantized)) {
     const std::string& name = layer.weight;
     if (!is_left_out(model, name)) continue;
+    if (model.contains(unfolded_key(name))) {
+      std::vector<float> scales = model.get<Tensor>(unfolded_key(name)).to_vector();
+      const bool is_finite = std::ranges::all_of(scales, [](float v) { return std::isfinite(v); });
+      if (scales.size() != layer.scales.size() || !is_finite) {
+        throw CheckpointError(
+            fmt::format("quantized weight '{}': its unfolded scales are not one finite number for "
+                        "each of its {} outputs",
+                        name, layer.scales.size()));
+      }
+      layer.scales = std::move(scales);
+      model.erase(unfolded_key(name));
+    }
     if (model.contains(name + "/indptr")) {
       model.set(name + "/values",
                 compressed_values(layer, model.get<std::vector<int64_t>>(name + "/indptr")));

@@ -6,15 +6,18 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/presets/preset.hpp"
+#include "lacuna/framework/model/shared_keys.hpp"
 
 namespace lacuna::presets {
 namespace {
 
 // Keys of the section itself, which are others' to read.
 const std::vector<std::string>& section_keys() {
-  static const std::vector<std::string> keys = {
-      "type",        "from_hf",         "init_from",       "frozen",
-      "init_fan_in", "attention_scale", "sparse_gradient", "widen"};
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> names = {"type", "from_hf", "init_from", "frozen", "widen"};
+    names.insert(names.end(), kSharedKeys.begin(), kSharedKeys.end());
+    return names;
+  }();
   return keys;
 }
 

@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/model/presets/preset.hpp"
+#include "lacuna/framework/model/shared_keys.hpp"
 
 namespace lacuna {
 namespace presets {
@@ -87,8 +88,7 @@ Config expand_preset(const Config& model, const ModelContext& context) {
     if (preset->name != name) continue;
     presets::Arguments arguments(*preset, section, context);
     Config layers = preset->section(arguments);
-    for (const char* key :
-         {"init_fan_in", "attention_scale", "sparse_gradient"}) {  // of models that are layers, too
+    for (const char* key : kSharedKeys) {
       const Config given = section.get(key);
       if (!given.is_null()) layers.set(key, given.clone());
     }

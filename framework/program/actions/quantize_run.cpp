@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -183,17 +182,14 @@ void read_loss(OpenedRun& run, const Module& model) {
   }
 }
 
-// --only int8: the weights that were quantized are there once, with the batch normalizations behind
-// them folded in. The averages are the weights then, which nothing trains on.
+// --only int8: the weights that were quantized are there once. The averages are the weights then,
+// which nothing trains on.
 void drop_float32(OpenedRun& run) {
   const auto model = restore_model(run.config, run.checkpoint.state, run.format.example_shape);
-  std::set<std::string> weights;
-  for (const QuantizedLayer& layer : quantized_layers(run.checkpoint.state.below("quantized"))) {
-    weights.insert(layer.weight);
-  }
-  fold_into_weights(*model, run.format.example_shape, weights);
   replace_model_state(run.checkpoint.state, model->state_dict());
-  replace_model_state(run.checkpoint.state, without_float32(run.checkpoint.state));
+  replace_model_state(
+      run.checkpoint.state,
+      without_float32(run.checkpoint.state, batch_norm_factors(*model, run.format.example_shape)));
   if (run.config.get("train").is_map()) run.config.get("train").erase("ema");
 }
 

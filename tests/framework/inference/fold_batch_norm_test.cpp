@@ -301,46 +301,6 @@ TEST(FoldBatchNorm, AFoldedModelIsForInferenceAlone) {
                             words + "the model is for inference, and cannot be trained");
 }
 
-// Twice, once by half: the bits of folding at once, through a saved model.
-TEST(FoldBatchNorm, OfTheFactorsAloneIsCompletedToTheBit) {
-  for (const std::string more : {"", ", bias: false"}) {
-    for (const std::string norm : {"", ", affine: false", ", eps: 0.3", ", eps: 1.0e-8"}) {
-      SCOPED_TRACE(more + norm);
-      const std::string yaml = "[{type: conv2d, name: a, out_channels: 6, kernel: 3, padding: 1" +
-                               more + "}, {type: batch_norm, name: n1" + norm +
-                               "}, relu, {type: conv2d, name: b, out_channels: 5, kernel: 3" +
-                               more + "}, {type: batch_norm, name: n2" + norm + "}]";
-      const auto half = build(yaml), read = build(yaml), whole = build(yaml);
-      const std::vector<float> before = outputs(*half, kImage, 5);
-      fold_into_weights(*half, kImage, {"b.weight"});
-      const std::vector<float> after = outputs(*half, kImage, 5);
-      for (size_t i = 0; i < before.size(); ++i) ASSERT_NEAR(after[i], before[i], 1e-4) << i;
-      EXPECT_EQ(half->parameter("a.weight")->values().to_vector(),
-                whole->parameter("a.weight")->values().to_vector());
-      EXPECT_NE(half->parameter("b.weight")->values().to_vector(),
-                whole->parameter("b.weight")->values().to_vector());
-      read->load_state_dict(half->state_dict());
-      EXPECT_EQ(fold_batch_norm(*read, kImage), 2);
-      EXPECT_EQ(fold_batch_norm(*whole, kImage), 2);
-      for (const ParameterPtr& parameter : whole->parameters()) {
-        if (parameter->name().starts_with("n")) continue;
-        EXPECT_EQ(read->parameter(parameter->name())->to_dense().to_vector(),
-                  parameter->to_dense().to_vector())
-            << parameter->name();
-      }
-      EXPECT_EQ(outputs(*read, kImage, 3), outputs(*whole, kImage, 3));
-    }
-  }
-}
-
-TEST(FoldBatchNorm, OfTheFactorsAloneNeedsAVarianceThatTheyLeave) {
-  const auto model = build(
-      "[{type: conv2d, name: a, out_channels: 4, kernel: 3}, {type: batch_norm, name: n, eps: 1}]");
-  expect_throws<ConfigError>(
-      [&] { fold_into_weights(*model, kImage, {"a.weight"}); },
-      "layer 'n' (batch_norm) cannot become an addition, because its eps, 1, is not below 1");
-}
-
 TEST(FoldBatchNorm, RefusesExamplesThatTheModelDoesNotTake) {
   const auto model = build("[{type: conv2d, out_channels: 4, kernel: 3}, batch_norm]");
   expect_throws<ShapeError>(

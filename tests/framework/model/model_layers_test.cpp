@@ -347,6 +347,11 @@ TEST(ModelLayers, RefusesSparseGradientThatNoLayerCanUse) {
           "m.yaml:1:19: sparse_gradient: expected true or false, found 'often'");
   refuses("{sparse_gradient: true, layers: [relu]}",
           "m.yaml:1:19: sparse_gradient: this model has no token_embedding or embedding_bag");
+  const std::string own = ", layers: [{type: token_embedding, sparse_gradient: false}]}";
+  refuses("{sparse_gradient: true" + own,
+          "m.yaml:1:19: sparse_gradient: all embeddings of this model state their own "
+          "sparse_gradient");
+  EXPECT_NO_THROW(expand("{sparse_gradient: false" + own));
   refuses(
       "{sparse_gradient: true, layers: [{type: token_embedding, name: a}, {type: linear, name: "
       "head, tied_to: a}]}",

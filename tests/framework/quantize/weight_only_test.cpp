@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -215,6 +216,36 @@ TEST(WithoutFloat32, GivesTheValuesTheShapeOfTheWeight) {
   whole.set("model/conv.weight", weight);
   EXPECT_EQ(without_float32(whole).get<std::vector<int64_t>>("conv.weight/shape"),
             (std::vector<int64_t>{2, 1, 3, 1}));
+}
+
+// The batch_norm stays, so its factors are taken out of the scales: one is negative, one is 0.
+TEST(WithoutFloat32, KeepsTheScalesThatANormIsNotPartOf) {
+  StateDict whole = without_floats({});
+  whole.erase("model/conv.weight/shape");
+  whole.set("model/conv.weight", Tensor::zeros({2, 1, 3, 1}));
+  for (const double second : {4.0, 0.0}) {
+    StateDict state = whole;
+    state.erase("model/conv.weight");
+    state.merge("model", without_float32(whole, {{"conv.weight", {-0.25, second}}}));
+    const StateDict model = model_state(state);
+    EXPECT_FALSE(model.contains("conv.weight/unfolded_scales"));
+    const float scale = second == 0.0 ? 0.0f : 0.5f;
+    EXPECT_EQ(model.get<Tensor>("conv.weight").to_vector(),
+              (std::vector<float>{-2.0f, 4.0f, -6.0f, 4.0f * scale, 5.0f * scale, 6.0f * scale}));
+  }
+}
+
+TEST(WithoutFloat32, RefusesUnfoldedScalesThatAreNone) {
+  for (const std::vector<float>& scales :
+       {std::vector<float>{1.0f}, {1.0f, std::numeric_limits<float>::infinity()}}) {
+    StateDict state = without_floats({2, 1, 3, 1});
+    state.set("model/conv.weight/unfolded_scales",
+              Tensor::from(Shape{static_cast<int64_t>(scales.size())}, scales));
+    expect_throws<CheckpointError>(
+        [&] { model_state(state); },
+        "quantized weight 'conv.weight': its unfolded scales are not one finite number for each of "
+        "its 2 outputs");
+  }
 }
 
 TEST(WithoutFloat32, RefusesShapesThatDoNotFit) {

@@ -87,6 +87,22 @@ TEST_F(QuantizedConvolutions, KeepTheirLossByEveryWay) {
   }
 }
 
+// A training begins with the loss of the run, because its batch normalizations stay.
+TEST_F(QuantizedConvolutions, AreTrainedOnWithoutTheFloats) {
+  ASSERT_EQ(train({"--set", "train.epochs=4"}).code, 0);
+  const auto loss_from = [&](const std::string& run) {
+    const Ended ended = train(
+        {"--init-from", run_dir(run), "--set", "optimizer.lr=1.0e-9", "--set", "train.epochs=1"},
+        "from_" + run);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return load_yaml(run_dir("from_" + run) + "/summary.json").required<double>("train_loss");
+  };
+  const double whole = loss_from("run");
+  const Ended ended = QuantizedRunFixture::quantize("run", "alone", {"--only", "int8"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NEAR(loss_from("alone"), whole, 0.02 * whole);
+}
+
 TEST_F(QuantizedConvolutions, ArePrunedAndBroughtToInt8AtOnce) {
   ASSERT_EQ(train().code, 0);
   const std::string file = folder_ / "prune.yaml";

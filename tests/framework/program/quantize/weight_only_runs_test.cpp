@@ -237,7 +237,7 @@ TEST_F(WeightOnlyRuns, OfConvolutionsAreReadWithoutTheFloats) {
         const Ended exported = run_lacuna({"export", run_dir("alone"), "--format", "safetensors",
                                            "--out", folder_ / "alone.safetensors", "--overwrite"});
         EXPECT_EQ(exported.code, 0) << exported.err;
-        if (weights.front() != '[') continue;
+        if (weights == "second.weight") continue;  // no batch_norm is behind it
         std::filesystem::remove_all(run_dir("back"));
         const Ended imported =
             run_lacuna({"import", folder_ / "alone.safetensors", "--config",
