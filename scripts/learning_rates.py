@@ -59,7 +59,7 @@ def gpt(a, width):
 Network = collections.namedtuple("Network", "write steps batch optimizer densities files losses")
 NETWORKS = {
     "mlp": Network(mlp, 200, 64, "", [1.0, 0.5, 0.2, 0.1, 0.05], "learning_rates", (0.25, 0.35, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)),
-    "gpt": Network(gpt, 600, 12, ", warmup: 30, clip_norm: 1.0", [1.0, 0.2, 0.05], "learning_rates_gpt", (1.8, 2.0, 2.2, 2.4, 2.6, 2.8, 3.0)),
+    "gpt": Network(gpt, 600, 12, ", warmup: 30, clip_norm: 1.0", [1.0, 0.5, 0.2, 0.1, 0.05], "learning_rates_gpt", (1.8, 2.0, 2.2, 2.4, 2.6, 2.8, 3.0)),
 }
 
 
