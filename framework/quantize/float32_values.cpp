@@ -48,13 +48,12 @@ std::string shape_key(const std::string& weight) { return weight + "/shape"; }
 // The key of the scales of a weight that a batch_norm was folded into, as they are without it.
 std::string unfolded_key(const std::string& weight) { return weight + "/unfolded_scales"; }
 
-// A row whose factor is 0 has values of 0 alone.
+// A row whose factor is 0, or too small for float32, has values of 0 alone, whatever its scale.
 Tensor unfolded_scales(const QuantizedLayer& layer, const std::vector<double>& factors) {
   Tensor scales = Tensor::zeros(Shape{static_cast<int64_t>(layer.scales.size())});
   for (size_t r = 0; r < layer.scales.size(); ++r) {
-    if (factors[r] == 0.0) continue;
-    scales.mutable_data()[r] =
-        static_cast<float>(static_cast<double>(layer.scales[r]) / factors[r]);
+    const auto scale = static_cast<float>(static_cast<double>(layer.scales[r]) / factors[r]);
+    if (std::isfinite(scale)) scales.mutable_data()[r] = scale;
   }
   return scales;
 }
