@@ -29,7 +29,7 @@ bool SharedKeys::give(const Config& value, const char* key, ModelLayer& layer) c
 }
 
 void SharedKeys::give_to(ModelLayer& layer, const LayerType& type) {
-  const bool is_tied = layer.options.has("tied_to");
+  const bool is_tied = !layer.options.peek("tied_to").is_null();  // without marking it as read
   if (type.has_fan_in && !is_tied) give(fan_in_, kFanIn, layer);
   if (layer.type == "attention") give(attention_scale_, "scale", layer);
   if (type.has_sparse_gradient) {
