@@ -1,11 +1,13 @@
-"""Writes the section "Sparse or dense" of docs/measurements/results.md and equal_time.svg from the tables of equal_time.py."""
+"""Writes what docs/measurements shows of equal_time.py's tables: the summary in results.md, all final runs in equal_time.md,
+and equal_time.svg."""
 import collections
 import math
 import statistics
 
 from equal_time_table import FOLDER, read, read_curves, read_steps
 
-PAGE = FOLDER / "results.md"
+SUMMARY = FOLDER / "results.md"
+PAGE = FOLDER / "equal_time.md"
 PLOT = FOLDER / "equal_time.svg"
 BEGIN, END = "<!-- begin of scripts/equal_time.py -->\n", "<!-- end of scripts/equal_time.py -->\n"
 COLOURS = {"dense": "#1f77b4", "sparse": "#d62728"}
@@ -45,14 +47,37 @@ def settings_text(text):
     return ", ".join(f"{FULL_NAMES.get(key, key)} {value}" for key, value in (part.split("=") for part in text.split()))
 
 
-def verdict(row, best):
-    """One sentence: which side is ahead, by how much, and whether the ranges are apart."""
+def lead(row, best):
+    """How far sparse is ahead of dense, and whether the ranges are apart."""
     a, b = (values(row, best[side][2]) for side in ("dense", "sparse"))
     gain = (statistics.mean(b) - statistics.mean(a)) * (1 if row.larger_is_better else -1)
+    return gain, min(b) > max(a) or max(b) < min(a)
+
+
+def verdict(row, best):
+    """One sentence: which side is ahead, by how much, and whether the ranges are apart."""
+    gain, apart = lead(row, best)
     unit, digits = ("points", 2) if is_accuracy(row) else ("nats", 3)
-    apart = min(b) > max(a) or max(b) < min(a)
     ahead = f"**{'Sparse' if gain > 0 else 'Dense'} is ahead by {abs(gain):.{digits}f} {unit}**"
     return f"{ahead}; the ranges {'are apart' if apart else 'overlap'}."
+
+
+def summary(drawn):
+    """The best networks of each comparison."""
+    lines = ["| comparison | dense | sparse | lead of sparse | thousand nonzeros |", "|---|---|---|--:|--:|"]
+    for row, best in drawn:
+        gain, apart = lead(row, best)
+        sides = [f"{best[side][0]}: {shown(row, best[side][2])}" for side in ("dense", "sparse")]
+        nonzeros = ", ".join(f"{int(best[side][2][0].nnz) / 1000:.0f}" for side in ("dense", "sparse"))
+        amount = f"{gain:.{2 if is_accuracy(row) else 3}f}".replace("-", "−")
+        lines.append(f"| {row.title} | {' | '.join(sides)} | {amount}{'' if apart else ', ranges overlap'} | {nonzeros} |")
+    return lines
+
+
+def put(page, text):
+    """Between the page's two marks."""
+    before, rest = page.read_text().split(BEGIN)
+    page.write_text(before + BEGIN + "\n" + "\n".join(text) + "\n" + END + rest.split(END)[1])
 
 
 def is_finished(found):
@@ -99,13 +124,13 @@ def write(rows):
     if open_rows:
         names = ", ".join(f"`{row.name}`" for row in open_rows)
         text += [f"Not finished yet: {names} (`scripts/equal_time.py DATA --row NAME` continues one).", ""]
+    put(PAGE, text)
+    short = []
     if drawn:
         draw(drawn, steps)
-        text += ["![The best dense and the best sparse network over the training](equal_time.svg)", ""]
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(before + BEGIN + "\n" + "\n".join(text) + "\n" + END + after)
+        plot = "![The best dense and the best sparse network over the training](equal_time.svg)"
+        short = [*summary(drawn), "", plot, ""]
+    put(SUMMARY, short)
 
 
 def curves_of(row, best, steps):

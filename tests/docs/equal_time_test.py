@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/equal_time.py gives both sides the same, goes on where it stopped, and results.md shows its tables.
+"""scripts/equal_time.py gives both sides the same, goes on where it stopped, and the pages show its tables.
 
 usage: equal_time_test.py SOURCE_FOLDER
 """
@@ -31,8 +31,9 @@ class Script(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.log = self.folder / "log"
         self.log.write_text("")
-        (self.folder / "results.md").write_text(
-            "before\n<!-- begin of scripts/equal_time.py -->\n<!-- end of scripts/equal_time.py -->\nafter\n")
+        for page in ("results.md", "equal_time.md"):
+            (self.folder / page).write_text(
+                "before\n<!-- begin of scripts/equal_time.py -->\n<!-- end of scripts/equal_time.py -->\nafter\n")
 
     def call(self, *arguments, row="gpt_equal_nonzeros"):
         before = len(self.log.read_text().splitlines())
@@ -60,9 +61,12 @@ class Script(unittest.TestCase):
         self.assertEqual({run["steps"] for run in runs if run["stage"] == "full"}, {"3500"})
         # The stand-in's best rate is 0.003, which both sides have among their trials.
         self.assertTrue(all("lr=0.003" in run["settings"] for run in runs if run["seed"] == "1"))
-        page = (self.folder / "results.md").read_text()
+        page, summary = ((self.folder / name).read_text() for name in ("equal_time.md", "results.md"))
         self.assertIn("Sparse is ahead by 0.100 nats**; the ranges are apart.", page)
-        self.assertTrue(page.startswith("before\n") and page.endswith("after\n"))
+        self.assertIn(" | 0.100 | ", summary)
+        self.assertEqual(summary.count("| GPT on Tiny Shakespeare, equal nonzeros, 3,500 steps | "), 1)
+        for text in (page, summary):
+            self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
         self.assertIn("dense, 64", (self.folder / "equal_time.svg").read_text())
 
     def test_tries_the_last_values_for_the_whole_budget(self):
@@ -110,7 +114,7 @@ class Page(unittest.TestCase):
             code = "import equal_time_report, equal_time_rows; equal_time_report.write(equal_time_rows.ROWS)"
             subprocess.run([sys.executable, "-B", "-c", code], check=True,
                            env=dict(os.environ, PYTHONPATH=str(SOURCE / "scripts"), LACUNA_TABLES_DIR=folder))
-            for name in ("results.md", "equal_time.svg"):
+            for name in ("results.md", "equal_time.md", "equal_time.svg"):
                 if (SOURCE / "docs/measurements" / name).exists():
                     self.assertEqual(pathlib.Path(folder, name).read_text(),
                                      (SOURCE / "docs/measurements" / name).read_text(), name)

@@ -88,6 +88,17 @@ const std::vector<Variant>& variants() {
       {"StructuredByError",
        {"sparsity={algorithm: structured, criterion: error, sparsity: 0.6, update: {freq: 4}, "
         "calibration: 40, layout: csr}"}},
+      {"StructuredByDead",
+       {"sparsity={algorithm: structured, criterion: dead, update: {freq: 4}, layout: csr}"}},
+      {"WidenedAndParametrized",
+       {"model={widen: {match: parameters, keys: [wide]}, define: {block: {arguments: {wide: 16}, "
+        "layers: [{type: linear, name: fc, out_features: $wide}, relu]}}, layers: [flatten, "
+        "{type: block, name: a}, {type: block, name: b}, {type: linear, name: head}]}",
+        "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}, param_filter: "
+        "['*.fc.weight']}",
+        "optimizer={type: adamw, lr: 0.01, weight_decay: 0.1}",
+        "parametrization={type: sparse_mup, base_width: 16, weight_decay: all, output_multiplier: "
+        "false}"}},
       {"AcDc", {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}},
       {"Group",
        {"sparsity=[{algorithm: snip, sparsity: 0.8, param_filter: fc1.weight}, "

@@ -59,6 +59,16 @@ model:
 sparsity: {algorithm: rigl, sparsity: 0.6, layout: LAYOUT, update: {freq: 3}, param_filter: head.weight}
 )";
 
+// One mask, of the embedding and the head that is tied to it.
+constexpr const char* kTied = R"(
+data: {type: text, path: PATH, tokenizer: words, context: 4, validation: 0.2, test: 0.1}
+model:
+  - {type: token_embedding, name: table, features: 12}
+  - relu
+  - {type: linear, name: head, tied_to: table}
+sparsity: {algorithm: rigl, sparsity: 0.6, layout: LAYOUT, update: {freq: 3}, param_filter: table.weight}
+)";
+
 struct Variant {
   std::string name;
   const char* yaml;
@@ -106,7 +116,8 @@ INSTANTIATE_TEST_SUITE_P(, TextResume,
                          testing::Values(Variant{"Gpt", kGpt, false}, Variant{"Bert", kBert, true},
                                          Variant{"MaskedBert", kMaskedBert, false},
                                          Variant{"MaskedSentences", kMaskedSentences, true},
-                                         Variant{"UsedRows", kRows, false}),
+                                         Variant{"UsedRows", kRows, false},
+                                         Variant{"SparseTiedHead", kTied, false}),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -60,8 +60,8 @@ TEST(Widen, MakesEveryPatternAsExpensiveAsTheDenseModel) {
         "{sparsity: 0.75, pattern: {type: block, rows: 16, cols: 16}}",
         "{sparsity: 0.75, pattern: {type: block, rows: 8, cols: 4}}",
         "{sparsity: 0.75, pattern: {type: block, rows: 1, cols: 4}}",
-        "{pattern: {type: nm, n: 2, m: 4}}", "{pattern: {type: nm, n: 1, m: 4, group: 8}}",
-        "{algorithm: gmp, sparsity: 0.8}"}) {
+        "{pattern: {type: nm, n: 2, m: 4}}", "{pattern: {type: nm, n: 2, m: 4, group: 8}}",
+        "{pattern: {type: nm, n: 1, m: 4, group: 8}}", "{algorithm: gmp, sparsity: 0.8}"}) {
     SCOPED_TRACE(sparsity);
     const auto flops = build(std::string(kVit) + ", widen: flops}", sparsity);
     const int64_t width = flops->config.peek("model.hidden_size").as<int64_t>();
