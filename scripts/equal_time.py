@@ -11,7 +11,7 @@ The comparisons are in scripts/equal_time_rows.py. For each one:
 5. The best of them all trains with the other seeds, too. Its mean and range are compared.
 
 Every finished run is a line of docs/measurements/equal_time.tsv and is repeated only if its line is deleted, so a call
-that was stopped can be continued. At the end, the runs in docs/measurements/equal_time.md, the summary in results.md and
+that was stopped can be continued. At the end, the runs in docs/measurements/equal-time.md, the summary in results.md and
 equal_time.svg are written from the tables.
 
 usage: scripts/equal_time.py DATA [--row NAME]... [--hours 1.0] [--seeds 3] [--dry-run] [--list] [--lacuna PROGRAM]

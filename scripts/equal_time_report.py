@@ -1,4 +1,4 @@
-"""Writes what docs/measurements shows of equal_time.py's tables: the summary in results.md, all final runs in equal_time.md,
+"""Writes what docs/measurements shows of equal_time.py's tables: the summary in results.md, all final runs in equal-time.md,
 and equal_time.svg."""
 import collections
 import math
@@ -7,7 +7,7 @@ import statistics
 from equal_time_table import FOLDER, read, read_curves, read_steps
 
 SUMMARY = FOLDER / "results.md"
-PAGE = FOLDER / "equal_time.md"
+PAGE = FOLDER / "equal-time.md"
 PLOT = FOLDER / "equal_time.svg"
 BEGIN, END = "<!-- begin of scripts/equal_time.py -->\n", "<!-- end of scripts/equal_time.py -->\n"
 COLOURS = {"dense": "#1f77b4", "sparse": "#d62728"}

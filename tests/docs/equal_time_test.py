@@ -31,7 +31,7 @@ class Script(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.log = self.folder / "log"
         self.log.write_text("")
-        for page in ("results.md", "equal_time.md"):
+        for page in ("results.md", "equal-time.md"):
             (self.folder / page).write_text(
                 "before\n<!-- begin of scripts/equal_time.py -->\n<!-- end of scripts/equal_time.py -->\nafter\n")
 
@@ -61,7 +61,7 @@ class Script(unittest.TestCase):
         self.assertEqual({run["steps"] for run in runs if run["stage"] == "full"}, {"3500"})
         # The stand-in's best rate is 0.003, which both sides have among their trials.
         self.assertTrue(all("lr=0.003" in run["settings"] for run in runs if run["seed"] == "1"))
-        page, summary = ((self.folder / name).read_text() for name in ("equal_time.md", "results.md"))
+        page, summary = ((self.folder / name).read_text() for name in ("equal-time.md", "results.md"))
         self.assertIn("Sparse is ahead by 0.100 nats**; the ranges are apart.", page)
         self.assertIn(" | 0.100 | ", summary)
         self.assertEqual(summary.count("| GPT on Tiny Shakespeare, equal nonzeros, 3,500 steps | "), 1)
@@ -110,11 +110,12 @@ class Page(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for path in (SOURCE / "docs/measurements").glob("equal_time*"):
                 shutil.copy(path, folder)
-            shutil.copy(SOURCE / "docs/measurements/results.md", folder)
+            for page in ("results.md", "equal-time.md"):
+                shutil.copy(SOURCE / "docs/measurements" / page, folder)
             code = "import equal_time_report, equal_time_rows; equal_time_report.write(equal_time_rows.ROWS)"
             subprocess.run([sys.executable, "-B", "-c", code], check=True,
                            env=dict(os.environ, PYTHONPATH=str(SOURCE / "scripts"), LACUNA_TABLES_DIR=folder))
-            for name in ("results.md", "equal_time.md", "equal_time.svg"):
+            for name in ("results.md", "equal-time.md", "equal_time.svg"):
                 if (SOURCE / "docs/measurements" / name).exists():
                     self.assertEqual(pathlib.Path(folder, name).read_text(),
                                      (SOURCE / "docs/measurements" / name).read_text(), name)

@@ -90,15 +90,6 @@ const std::vector<Variant>& variants() {
         "calibration: 40, layout: csr}"}},
       {"StructuredByDead",
        {"sparsity={algorithm: structured, criterion: dead, update: {freq: 4}, layout: csr}"}},
-      {"WidenedAndParametrized",
-       {"model={widen: {match: parameters, keys: [wide]}, define: {block: {arguments: {wide: 16}, "
-        "layers: [{type: linear, name: fc, out_features: $wide}, relu]}}, layers: [flatten, "
-        "{type: block, name: a}, {type: block, name: b}, {type: linear, name: head}]}",
-        "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}, param_filter: "
-        "['*.fc.weight']}",
-        "optimizer={type: adamw, lr: 0.01, weight_decay: 0.1}",
-        "parametrization={type: sparse_mup, base_width: 16, weight_decay: all, output_multiplier: "
-        "false}"}},
       {"AcDc", {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}},
       {"Group",
        {"sparsity=[{algorithm: snip, sparsity: 0.8, param_filter: fc1.weight}, "
@@ -166,6 +157,32 @@ train:
   epochs: 3
   batch_size: 40
   accumulate: 2
+  threads: 1
+  log_every: 3
+  eval_every: 5
+  checkpoint: {every: 4, keep_last: 2}
+)");
+  expect_survives({});
+}
+
+TEST_F(Resume, WidenedAndParametrizedEndsAsIfNothingHadHappened) {
+  write_text(config(), R"(
+data: {type: glyphs, train_size: 120, test_size: 40, validation: 10}
+model:
+  widen: {match: parameters, keys: [wide]}
+  define:
+    block: {arguments: {wide: 16}, layers: [{type: linear, name: fc, out_features: $wide}, relu]}
+  layers:
+    - flatten
+    - {type: block, name: a}
+    - {type: block, name: b}
+    - {type: linear, name: head, out_features: 10}
+parametrization: {type: sparse_mup, base_width: 16, weight_decay: all, output_multiplier: false}
+sparsity: {algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}, param_filter: "*.fc.weight"}
+optimizer: {type: adamw, lr: 0.01, weight_decay: 0.1}
+train:
+  epochs: 3
+  batch_size: 20
   threads: 1
   log_every: 3
   eval_every: 5
