@@ -135,5 +135,23 @@ TEST_F(Int8Folders, OfOtherToolsKeepActivationsAsConfigJsonSays) {
   EXPECT_FALSE(std::filesystem::exists(run_dir("mixed")));
 }
 
+// Only ONNX files state it.
+TEST_F(Int8Folders, RefuseAScaleOfAttentionThatTheyCannotState) {
+  begin_with_text(
+      "{type: gpt2, n_embd: 32, n_layer: 2, n_head: 2, n_positions: 8, attention_scale: 0.2}");
+  quantize({"--set", "quantize.calibration=32"});
+  for (const std::string format : {"hf", "safetensors"}) {
+    const std::string path = folder_ / ("scaled." + format);
+    const Ended refused = export_to(format, path);
+    EXPECT_EQ(refused.code, 2) << format;
+    EXPECT_THAT(refused.err,
+                HasSubstr("the int8 weights are of a model with `attention_scale`, which this "
+                          "format cannot state; export with --only float32, or to onnx"));
+    EXPECT_FALSE(std::filesystem::exists(path));
+    EXPECT_EQ(export_to(format, path, {"--only", "float32"}).code, 0);
+  }
+  EXPECT_EQ(export_to("onnx", folder_ / "scaled.onnx").code, 0);
+}
+
 }  // namespace
 }  // namespace lacuna::int8_folders_test
