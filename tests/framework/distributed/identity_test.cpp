@@ -6,6 +6,7 @@
 
 #include "framework/distributed/job.h"
 #include "framework/train/tiny_convolution.h"
+#include "framework/train/widened_mlp.h"
 
 namespace lacuna::identity_test {
 namespace {
@@ -149,21 +150,8 @@ train: {steps: 6, batch_size: 17, log_every: 1}
 sparsity: {algorithm: rigl, sparsity: 0.8, update: {freq: 2}, param_filter: [wte.weight], layout: csr}
 )";
 
-const std::string kWidened = R"(
-data: {type: glyphs, train_size: 216, test_size: 40}
-model:
-  widen: {match: parameters, keys: [wide]}
-  define:
-    block: {arguments: {wide: 16}, layers: [{type: linear, name: fc, out_features: $wide}, relu]}
-  layers:
-    - flatten
-    - {type: block, name: a}
-    - {type: block, name: b}
-    - {type: linear, name: head, out_features: 10}
-parametrization: {type: sparse_mup, base_width: 16, weight_decay: all, output_multiplier: false}
-optimizer: {type: adamw, lr: 0.01, weight_decay: 0.1}
-sparsity: {algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}, param_filter: "*.fc.weight"}
-)" + kMlpRun;
+const std::string kWidened =
+    "data: {type: glyphs, train_size: 216, test_size: 40}" + std::string(kWidenedMlp) + kMlpRun;
 
 const std::string kParametrization =
     "parametrization: {type: sparse_mup, base_width: 8, density: present}\n";

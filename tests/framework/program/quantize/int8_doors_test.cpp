@@ -72,8 +72,7 @@ class Int8Doors : public QuantizedRunFixture {
   Int8Doors() { write_text(config(), kMlp); }
 
   void expect_back(const std::string& file, const std::string& name) const {
-    const Ended imported =
-        run_lacuna({"import", file, "--config", config(), "--out", run_dir(name)});
+    const Ended imported = import_from(file, name);
     ASSERT_EQ(imported.code, 0) << imported.err;
     EXPECT_THAT(imported.out, HasSubstr("the run is quantized"));
     EXPECT_EQ(losses(name), losses("int8"));
@@ -191,8 +190,7 @@ TEST_F(Int8Doors, FindsTheMaskInTheZeros) {
   const std::string path = folder_ / "sparse.onnx";
   ASSERT_EQ(export_to("onnx", path).code, 0);
   write_text(config(), kMlp);
-  const Ended imported = run_lacuna(
-      {"import", path, "--config", config(), "--out", run_dir("back"), "--find-pattern"});
+  const Ended imported = import_from(path, "back", {"--find-pattern"});
   ASSERT_EQ(imported.code, 0) << imported.err;
   EXPECT_EQ(losses("back"), losses("int8"));
   const auto values = find_checkpoint(run_dir("back"))
@@ -232,9 +230,7 @@ TEST_F(Int8Doors, SparseFilesOfBytesComeBackWithTheSameOutputs) {
     }
     write_text(config(), yaml);
     for (const std::string& exported_to : {path, dense}) {
-      std::filesystem::remove_all(run_dir("back"));
-      const Ended imported = run_lacuna({"import", exported_to, "--config", config(), "--out",
-                                         run_dir("back"), "--find-pattern"});
+      const Ended imported = import_from(exported_to, "back", {"--find-pattern"});
       ASSERT_EQ(imported.code, 0) << imported.err;
       EXPECT_EQ(losses("back"), losses("int8")) << exported_to;
       const StateDict there = find_checkpoint(run_dir("int8")).read().state.below("quantized");
@@ -260,8 +256,7 @@ TEST_F(Int8Doors, RefusesDamagedBitmasksOfBytes) {
   stream.write("\xff\xff\xff\xff", 4);
   stream.close();
   write_text(config(), kMlp);
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  const Ended imported = import_from(path);
   EXPECT_NE(imported.code, 0);
   EXPECT_THAT(imported.err, HasSubstr("the int8 weight 'fc2.weight' in"));
   EXPECT_THAT(imported.err, HasSubstr("320 values for"));
@@ -282,8 +277,7 @@ TEST_F(Int8Doors, RefusesHugeShapesOfBytesBeforeItTakesTheirMemory) {
   const std::string path = folder_ / "huge.safetensors";
   write_safetensors_arrays(path, arrays);
   write_text(config(), kMlp);
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  const Ended imported = import_from(path);
   EXPECT_EQ(imported.code, 1);
   EXPECT_THAT(imported.err, HasSubstr("words of 32 bits"));
   EXPECT_FALSE(std::filesystem::exists(run_dir("back")));
@@ -300,8 +294,7 @@ TEST_F(Int8Doors, RefusesDamagedScales) {
   const float negative = -1.0f;
   stream.write(reinterpret_cast<const char*>(&negative), sizeof negative);
   stream.close();
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  const Ended imported = import_from(path);
   EXPECT_NE(imported.code, 0);
   EXPECT_THAT(imported.err, HasSubstr("the int8 weight 'fc2.weight'"));
   EXPECT_THAT(imported.err, HasSubstr("a scale is -1, and must be a number from 0"));

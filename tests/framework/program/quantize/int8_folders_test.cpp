@@ -49,8 +49,7 @@ TEST_F(Int8Folders, FoldersComeBackWithTheSameOutputs) {
   EXPECT_EQ(file.tensor(layer + ".weight").shape, (Shape{32, 128}));  // as GPT-2's files have it
   EXPECT_EQ(file.tensor(layer + ".weight_scale").shape, (Shape{1, 128}));
   EXPECT_EQ(file.tensor(layer + ".input_zero_point").dtype, "I8");
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  const Ended imported = import_from(path);
   ASSERT_EQ(imported.code, 0) << imported.err;
   expect_the_same();
 }
@@ -67,8 +66,7 @@ TEST_F(Int8Folders, LlamaComesBackToo) {
                 .tensor("model.layers.0.mlp.up_proj.weight")
                 .dtype,
             "I8");
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  const Ended imported = import_from(path);
   ASSERT_EQ(imported.code, 0) << imported.err;
   expect_the_same();
 }
@@ -94,8 +92,7 @@ TEST_F(Int8Folders, BertComesBackToo) {
   const SafetensorsFile file(path + "/model.safetensors");
   EXPECT_EQ(file.tensor(layer + ".weight").dtype, "I8");
   EXPECT_EQ(file.tensor(layer + ".weight_scale").shape, (Shape{32, 1}));
-  const Ended imported =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("back")});
+  const Ended imported = import_from(path);
   ASSERT_EQ(imported.code, 0) << imported.err;
   EXPECT_EQ(losses("back"), losses("int8"));
 }
@@ -114,9 +111,7 @@ TEST_F(Int8Folders, OfOtherToolsKeepActivationsAsConfigJsonSays) {
   changed.replace(changed.find(key), key.size(), "another.tools_number");
   write_text(weights, changed);
   for (const std::string& file : {path, weights}) {
-    std::filesystem::remove_all(run_dir("back"));
-    const Ended imported =
-        run_lacuna({"import", file, "--config", config(), "--out", run_dir("back")});
+    const Ended imported = import_from(file);
     ASSERT_EQ(imported.code, 0) << imported.err;
     expect_the_same();
     EXPECT_THAT(run_lacuna({"eval", run_dir("back")}).err,
@@ -127,8 +122,7 @@ TEST_F(Int8Folders, OfOtherToolsKeepActivationsAsConfigJsonSays) {
   ASSERT_NE(json.find(first), std::string::npos);
   json.insert(json.find(first), "\"group_1\": {\"input_activations\": {\"num_bits\": 8}}, ");
   write_text(config_json, json);
-  const Ended refused =
-      run_lacuna({"import", path, "--config", config(), "--out", run_dir("mixed")});
+  const Ended refused = import_from(path, "mixed");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("config.json:"));
   EXPECT_THAT(refused.err, HasSubstr("some groups have input_activations and others do not"));

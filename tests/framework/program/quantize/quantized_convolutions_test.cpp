@@ -65,8 +65,7 @@ class QuantizedConvolutions : public QuantizedRunFixture {
     const Ended exported =
         run_lacuna({"export", run_dir("int8"), "--format", format, "--out", file});
     ASSERT_EQ(exported.code, 0) << exported.err;
-    const Ended imported =
-        run_lacuna({"import", file, "--config", config(), "--out", run_dir(format)});
+    const Ended imported = import_from(file, format);
     ASSERT_EQ(imported.code, 0) << imported.err;
     EXPECT_EQ(losses(format), losses("int8")) << format;
   }
@@ -171,8 +170,7 @@ TEST_F(QuantizedConvolutions, RefuseAnotherNormThanTheirs) {
   const float other = 3.0f;
   stream.write(reinterpret_cast<const char*>(&other), sizeof other);
   stream.close();
-  const Ended imported =
-      run_lacuna({"import", file, "--config", config(), "--out", run_dir("back")});
+  const Ended imported = import_from(file);
   EXPECT_EQ(imported.code, 2);
   EXPECT_THAT(imported.err, HasSubstr("'first.weight': its scales belong to another batch_norm"));
 }

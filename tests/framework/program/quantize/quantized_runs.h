@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,15 @@ class QuantizedRunFixture : public RunFixture {
                   const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments{"export", run_dir("int8"), "--format",
                                        format,   "--out",         path};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
+
+  /// A file or folder into a run, in the place of an earlier one, by the test's configuration.
+  Ended import_from(const std::string& file, const std::string& run = "back",
+                    const std::vector<std::string>& more = {}) const {
+    std::filesystem::remove_all(run_dir(run));
+    std::vector<std::string> arguments{"import", file, "--config", config(), "--out", run_dir(run)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_lacuna(arguments);
   }

@@ -89,9 +89,7 @@ class WeightOnlyRuns : public QuantizedRunFixture {
   }
   // The run "int8" through a file, into the run "back".
   void expect_back(const std::string& file) const {
-    std::filesystem::remove_all(run_dir("back"));
-    const Ended imported =
-        run_lacuna({"import", file, "--config", config(), "--out", run_dir("back")});
+    const Ended imported = import_from(file);
     ASSERT_EQ(imported.code, 0) << imported.err;
     EXPECT_EQ(losses("back"), losses("int8")) << file;
     const auto layers_of = [&](const std::string& run) {
@@ -307,8 +305,7 @@ TEST_F(WeightOnlyRuns, RefuseFilesThatContradictThemselves) {
     length += stated.size() + 1;
     std::memcpy(changed.data(), &length, sizeof length);
     write_text(bad, changed);
-    const Ended imported =
-        run_lacuna({"import", bad, "--config", config(), "--out", run_dir("back")});
+    const Ended imported = import_from(bad);
     EXPECT_EQ(imported.code, 1);
     EXPECT_THAT(imported.err, HasSubstr("the int8 weight 'fc2.weight' in"));
     EXPECT_THAT(imported.err, HasSubstr(words));

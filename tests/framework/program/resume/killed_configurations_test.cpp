@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/program/resume/resumed_run.h"
+#include "framework/train/widened_mlp.h"
 
 namespace lacuna::killed_configurations_test {
 namespace {
@@ -140,9 +141,13 @@ TEST_P(KilledRun, EndsAsIfNothingHadHappened) { expect_survives(set(GetParam().s
 INSTANTIATE_TEST_SUITE_P(All, KilledRun, testing::ValuesIn(variants()),
                          [](const auto& test) { return test.param.name; });
 
+// Of a whole configuration: as many steps as the fixture's.
+constexpr const char* kSchedule =
+    "epochs: 3, threads: 1, log_every: 3, eval_every: 5, checkpoint: {every: 4, keep_last: 2}";
+
 // Layers and batches are large enough for sparse products behind them.
 TEST_F(Resume, BehindSparseActivationsEndsAsIfNothingHadHappened) {
-  write_text(config(), R"(
+  write_text(config(), std::string(R"(
 data: {type: glyphs, train_size: 490, test_size: 40, validation: 10}
 model:
   - flatten
@@ -153,41 +158,15 @@ model:
   - relu
   - {type: linear, name: fc3, out_features: 10}
 optimizer: {type: adam, lr: 0.01}
-train:
-  epochs: 3
-  batch_size: 40
-  accumulate: 2
-  threads: 1
-  log_every: 3
-  eval_every: 5
-  checkpoint: {every: 4, keep_last: 2}
-)");
+train: {batch_size: 40, accumulate: 2, )") +
+                           kSchedule + "}\n");
   expect_survives({});
 }
 
 TEST_F(Resume, WidenedAndParametrizedEndsAsIfNothingHadHappened) {
-  write_text(config(), R"(
-data: {type: glyphs, train_size: 120, test_size: 40, validation: 10}
-model:
-  widen: {match: parameters, keys: [wide]}
-  define:
-    block: {arguments: {wide: 16}, layers: [{type: linear, name: fc, out_features: $wide}, relu]}
-  layers:
-    - flatten
-    - {type: block, name: a}
-    - {type: block, name: b}
-    - {type: linear, name: head, out_features: 10}
-parametrization: {type: sparse_mup, base_width: 16, weight_decay: all, output_multiplier: false}
-sparsity: {algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}, param_filter: "*.fc.weight"}
-optimizer: {type: adamw, lr: 0.01, weight_decay: 0.1}
-train:
-  epochs: 3
-  batch_size: 20
-  threads: 1
-  log_every: 3
-  eval_every: 5
-  checkpoint: {every: 4, keep_last: 2}
-)");
+  write_text(config(), "data: {type: glyphs, train_size: 120, test_size: 40, validation: 10}" +
+                           std::string(kWidenedMlp) + "train: {batch_size: 20, " + kSchedule +
+                           "}\n");
   expect_survives({});
 }
 
