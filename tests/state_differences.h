@@ -16,13 +16,14 @@ inline bool is_identical(const StateDict::Value& a, const StateDict::Value& b) {
   const Tensor* x = std::get_if<Tensor>(&a);
   const Tensor* y = std::get_if<Tensor>(&b);
   if (x != nullptr) {
-    return x->shape() == y->shape() &&
-           std::memcmp(x->storage().data(), y->storage().data(), x->storage().size_bytes()) == 0;
+    if (x->shape() != y->shape() || x->numel() == 0) return x->shape() == y->shape();
+    return std::memcmp(x->storage().data(), y->storage().data(), x->storage().size_bytes()) == 0;
   }
   if (std::holds_alternative<double>(a)) {
     return std::memcmp(&std::get<double>(a), &std::get<double>(b), sizeof(double)) == 0;
   }
   if (const auto* bytes = std::get_if<ByteArray>(&a)) return *bytes == std::get<ByteArray>(b);
+  if (const auto* bytes = std::get_if<SignedBytes>(&a)) return *bytes == std::get<SignedBytes>(b);
   if (const auto* list = std::get_if<std::vector<int64_t>>(&a)) {
     return *list == std::get<std::vector<int64_t>>(b);
   }

@@ -19,12 +19,19 @@ struct ByteArray {
   friend bool operator==(const ByteArray&, const ByteArray&) = default;
 };
 
+/// Integers of 8 bits with a shape: the values of a quantized weight.
+struct SignedBytes {
+  Shape shape;
+  std::vector<int8_t> values;
+  friend bool operator==(const SignedBytes&, const SignedBytes&) = default;
+};
+
 /// Values under slash-separated names ("fc1.weight", "fc1.weight/exp_avg"); in a checkpoint each
 /// slash is a group. Ordered by name.
 class StateDict {
  public:
-  using Value = std::variant<Tensor, ByteArray, std::vector<int64_t>, std::vector<uint32_t>,
-                             int64_t, double, std::string>;
+  using Value = std::variant<Tensor, ByteArray, SignedBytes, std::vector<int64_t>,
+                             std::vector<uint32_t>, int64_t, double, std::string>;
 
   void set(std::string name, Value value) {
     values_.insert_or_assign(std::move(name), std::move(value));

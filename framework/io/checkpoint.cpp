@@ -47,7 +47,7 @@ void write_value(Hdf5File& file, const std::string& name, const StateDict::Value
         using Held = std::decay_t<decltype(held)>;
         if constexpr (std::is_same_v<Held, Tensor>) {
           file.write(name, held);
-        } else if constexpr (std::is_same_v<Held, ByteArray>) {
+        } else if constexpr (std::is_same_v<Held, ByteArray> || std::is_same_v<Held, SignedBytes>) {
           file.write(name, held.shape, held.values, Compression::Deflate);
         } else if constexpr (std::is_same_v<Held, std::vector<int64_t>> ||
                              std::is_same_v<Held, std::vector<uint32_t>>) {
@@ -91,6 +91,7 @@ StateDict::Value read_value(const Hdf5File& file, const std::string& path) {
   const Hdf5Type type = file.type(path);
   if (type == Hdf5Type::Text) return file.read_text(path);
   if (file.is_uint8(path)) return ByteArray{file.shape(path), file.read_bytes(path)};
+  if (file.is_int8(path)) return SignedBytes{file.shape(path), file.read_signed_bytes(path)};
   if (file.is_uint32(path)) return file.read_indices(path);
   if (type == Hdf5Type::Integer) {
     std::vector<int64_t> values = file.read_integers(path);

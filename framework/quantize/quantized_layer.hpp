@@ -28,7 +28,7 @@ struct QuantizedLayer {
   double relative_error = 0.0;   ///< as relative_output_error
 };
 
-/// Under the weight's name: "values" (bytes: int8 in two's complement), "scales", the numbers, and
+/// Under the weight's name: "values" (int8), "scales", the numbers, and
 /// "input_scale" and "input_zero" where there is one grid. "input_scale" 0 without a zero: inputs
 /// are not rounded.
 StateDict state_of(const std::vector<QuantizedLayer>& layers);

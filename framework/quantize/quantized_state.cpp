@@ -1,6 +1,7 @@
 // What a checkpoint holds of quantized layers. How they run is in quantized_layer.cpp.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <set>
@@ -34,12 +35,24 @@ bool has_float32_inputs(const StateDict& layer) {
          layer.number("input_scale", 0.0, 1e30) == 0.0;
 }
 
+std::vector<int8_t> values_of(const StateDict& layer) {
+  const auto found = layer.values().find(kValues);
+  if (found != layer.values().end()) {
+    // Earlier checkpoints hold the same bits as bytes without a sign.
+    if (const auto* bytes = std::get_if<ByteArray>(&found->second)) {
+      std::vector<int8_t> values(bytes->values.size());
+      std::ranges::transform(bytes->values, values.begin(),
+                             [](uint8_t byte) { return std::bit_cast<int8_t>(byte); });
+      return values;
+    }
+  }
+  return layer.get<SignedBytes>(kValues).values;
+}
+
 QuantizedLayer read_layer(const StateDict& all, const std::string& weight) {
   const StateDict state = all.below(weight);
   QuantizedLayer layer{.weight = weight};
-  for (const uint8_t byte : state.get<ByteArray>(kValues).values) {
-    layer.values.push_back(std::bit_cast<int8_t>(byte));
-  }
+  layer.values = values_of(state);
   for (const float scale : state.get<Tensor>(kScales).storage()) {
     if (!(scale >= 0.0f) || !std::isfinite(scale)) {
       refuse_state(weight, fmt::format("a scale is {}, and must be a number from 0", scale));
@@ -68,9 +81,9 @@ StateDict state_of(const std::vector<QuantizedLayer>& layers) {
   StateDict all;
   for (const QuantizedLayer& layer : layers) {
     StateDict state;
-    ByteArray values{.shape = Shape{static_cast<int64_t>(layer.values.size())}, .values = {}};
-    for (const int8_t value : layer.values) values.values.push_back(std::bit_cast<uint8_t>(value));
-    state.set(std::string(kValues), std::move(values));
+    state.set(std::string(kValues),
+              SignedBytes{.shape = Shape{static_cast<int64_t>(layer.values.size())},
+                          .values = layer.values});
     state.set(std::string(kScales),
               Tensor::from(Shape{static_cast<int64_t>(layer.scales.size())}, layer.scales));
     if (!layer.rounds_inputs) state.set("input_scale", 0.0);

@@ -223,6 +223,11 @@ struct ToPython {
     std::ranges::transform(bytes.values, array.mutable_data(), [](uint8_t b) { return b != 0; });
     return array;
   }
+  py::object operator()(const SignedBytes& bytes) const {
+    const auto sizes = bytes.shape.sizes();
+    return py::array_t<int8_t>(std::vector<py::ssize_t>(sizes.begin(), sizes.end()),
+                               bytes.values.data());
+  }
   template <class Integer>
   py::object operator()(const std::vector<Integer>& values) const {
     return py::array_t<Integer>(static_cast<py::ssize_t>(values.size()), values.data());
@@ -264,14 +269,19 @@ StateDict::Value state_value(const std::string& name, const py::handle& value) {
     if (is_plain(item)) return state_value(name, item);  // bytes and others stay arrays of rank 0
   }
   if (array.ndim() > 0 && type.kind() == 'f') return to_tensor(array).clone();
+  if (array.ndim() > 0 && type.kind() == 'i' && type.itemsize() == 1) {
+    const auto bytes = py::array_t<int8_t, py::array::c_style>::ensure(array);
+    return SignedBytes{shape_of(array),
+                       std::vector<int8_t>(bytes.data(), bytes.data() + bytes.size())};
+  }
   if (array.ndim() == 1 && type.kind() == 'u' && type.itemsize() == 4) {
     return array.cast<std::vector<uint32_t>>();
   }
   if (array.ndim() == 1 && (type.kind() == 'i' || type.kind() == 'u')) {
     return cast_integers<std::vector<int64_t>>(name, array);
   }
-  throw py::type_error("state '" + name + "': a state holds numbers, texts, arrays of floats and " +
-                       "masks, and lists of integers; found an array of " +
+  throw py::type_error("state '" + name + "': a state holds numbers, texts, arrays of floats, of " +
+                       "masks and of int8, and lists of integers; found an array of " +
                        std::string(py::str(py::handle(type))) + " of rank " +
                        std::to_string(array.ndim()));
 }

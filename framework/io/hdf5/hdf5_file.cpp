@@ -359,6 +359,11 @@ bool Hdf5File::is_uint8(std::string_view path) const {
   return H5Tequal(Id(H5Dget_type(file_->open_dataset(path))), H5T_STD_U8LE) > 0;
 }
 
+bool Hdf5File::is_int8(std::string_view path) const {
+  const Session session;
+  return H5Tequal(Id(H5Dget_type(file_->open_dataset(path))), H5T_STD_I8LE) > 0;
+}
+
 bool Hdf5File::is_uint32(std::string_view path) const {
   const Session session;
   return H5Tequal(Id(H5Dget_type(file_->open_dataset(path))), H5T_STD_U32LE) > 0;

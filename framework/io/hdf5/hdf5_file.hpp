@@ -85,6 +85,8 @@ class Hdf5File {
   Hdf5Type type(std::string_view path) const;
   /// Whether the elements are unsigned bytes, as in masks and images that are not scaled yet.
   bool is_uint8(std::string_view path) const;
+  /// Whether they are integers of 8 bits with a sign.
+  bool is_int8(std::string_view path) const;
   /// Whether they are unsigned integers of 32 bits, as for column indices.
   bool is_uint32(std::string_view path) const;
   /// Size of one element in the file.
@@ -100,6 +102,8 @@ class Hdf5File {
   std::vector<int64_t> read_integers(std::string_view path) const;
   /// Row-major elements of a dataset of uint8.
   std::vector<uint8_t> read_bytes(std::string_view path) const;
+  /// Row-major elements of a dataset of int8.
+  std::vector<int8_t> read_signed_bytes(std::string_view path) const;
   /// Row-major elements of a dataset of uint32.
   std::vector<uint32_t> read_indices(std::string_view path) const;
   /// A scalar of any numeric type.
@@ -121,6 +125,8 @@ class Hdf5File {
   /// float32, row-major. *Cost:* no copy, unless the tensor lies in batch slabs.
   void write(std::string_view path, const Tensor& values);
   void write(std::string_view path, const Shape& shape, std::span<const uint8_t> values,
+             Compression compression = Compression::None);
+  void write(std::string_view path, const Shape& shape, std::span<const int8_t> values,
              Compression compression = Compression::None);
   void write(std::string_view path, const Shape& shape, std::span<const int64_t> values);
   void write(std::string_view path, const Shape& shape, std::span<const uint32_t> values);

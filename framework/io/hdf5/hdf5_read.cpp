@@ -53,6 +53,9 @@ class Item {
   void require_bytes() const {
     if (H5Tequal(type_, H5T_STD_U8LE) <= 0) expected("unsigned bytes (uint8)");
   }
+  void require_signed_bytes() const {
+    if (H5Tequal(type_, H5T_STD_I8LE) <= 0) expected("integers of 8 bits (int8)");
+  }
   void require_indices() const {
     if (H5Tequal(type_, H5T_STD_U32LE) <= 0) expected("unsigned integers of 32 bits (uint32)");
   }
@@ -226,6 +229,14 @@ std::vector<uint8_t> Hdf5File::read_bytes(std::string_view path) const {
   item.require_bytes();
   const auto count = static_cast<size_t>(item.shape().numel());
   return item.read_into(H5T_NATIVE_UINT8, [&] { return std::vector<uint8_t>(count); });
+}
+
+std::vector<int8_t> Hdf5File::read_signed_bytes(std::string_view path) const {
+  const Session session;
+  const Item item = Item::dataset(*file_, path);
+  item.require_signed_bytes();
+  const auto count = static_cast<size_t>(item.shape().numel());
+  return item.read_into(H5T_NATIVE_INT8, [&] { return std::vector<int8_t>(count); });
 }
 
 std::vector<uint32_t> Hdf5File::read_indices(std::string_view path) const {

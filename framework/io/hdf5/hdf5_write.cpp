@@ -129,6 +129,13 @@ void Hdf5File::write(std::string_view path, const Shape& shape, std::span<const 
   write_dataset(*file_, path, shape, {H5T_STD_U8LE, H5T_NATIVE_UINT8, values.data()}, compression);
 }
 
+void Hdf5File::write(std::string_view path, const Shape& shape, std::span<const int8_t> values,
+                     Compression compression) {
+  const Session session;
+  require_count(*file_, path, shape, values.size());
+  write_dataset(*file_, path, shape, {H5T_STD_I8LE, H5T_NATIVE_INT8, values.data()}, compression);
+}
+
 void Hdf5File::write(std::string_view path, const Shape& shape, std::span<const int64_t> values) {
   const Session session;
   require_count(*file_, path, shape, values.size());

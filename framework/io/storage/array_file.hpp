@@ -84,12 +84,6 @@ ArrayFormat array_format(const std::string& path);
 /// unreadable, damaged, or its name tells none of the formats. *Cost:* O(headers).
 std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
 
-/// Integers of 8 bits with a shape: a quantized weight.
-struct SignedBytes {
-  Shape shape;
-  std::vector<int8_t> values;
-};
-
 /// Something to write: values as F32, a mask as BOOL (NumPy's b1), integers as I8, I32 or I64.
 struct NamedArray {
   std::string name;

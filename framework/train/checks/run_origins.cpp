@@ -80,6 +80,10 @@ uint64_t hash_value(const StateDict::Value& value, uint64_t before) {
           return hash_values(typed.to_vector(), kAll, before);
         } else if constexpr (std::is_same_v<T, ByteArray>) {
           return hash_values(typed.values, kAll, before);
+        } else if constexpr (std::is_same_v<T, SignedBytes>) {
+          return hash_values(
+              std::span(reinterpret_cast<const uint8_t*>(typed.values.data()), typed.values.size()),
+              kAll, before);
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
           return hash_values(typed, kAll, before);
         } else if constexpr (std::is_same_v<T, std::vector<uint32_t>>) {

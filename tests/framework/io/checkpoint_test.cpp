@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <csignal>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <random>
@@ -19,6 +18,7 @@
 #include "lacuna/framework/io/storage/checkpoint_seal.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "paths.h"
+#include "state_differences.h"
 #include "temporary_folder.h"
 
 namespace lacuna::checkpoint_test {
@@ -75,6 +75,7 @@ Checkpoint sample(int64_t step = 1234) {
   state.set("trainer/none", Tensor::empty({0, 3}));
   state.set("trainer/byte", ByteArray{{}, {200}});
   state.set("trainer/no_bytes", ByteArray{{0}, {}});
+  state.set("trainer/int8", SignedBytes{{2, 2}, {-128, 127, 0, -1}});
   state.set("loader/order", std::vector<int64_t>{3, 1, std::numeric_limits<int64_t>::min()});
   state.set("loader/one", std::vector<int64_t>{7});
   state.set("loader/nothing", std::vector<int64_t>{});
@@ -85,36 +86,12 @@ Checkpoint sample(int64_t step = 1234) {
   return checkpoint;
 }
 
-// By type and, for numbers, by bits.
-bool is_same(const StateDict::Value& a, const StateDict::Value& b) {
-  if (a.index() != b.index()) return false;
-  if (const Tensor* x = std::get_if<Tensor>(&a)) {
-    const Tensor& y = std::get<Tensor>(b);
-    if (x->shape() != y.shape() || x->numel() == 0) return x->shape() == y.shape();
-    return std::memcmp(x->data(), y.data(), static_cast<size_t>(x->bytes())) == 0;
-  }
-  if (const ByteArray* x = std::get_if<ByteArray>(&a)) return *x == std::get<ByteArray>(b);
-  if (const auto* x = std::get_if<std::vector<int64_t>>(&a)) {
-    return *x == std::get<std::vector<int64_t>>(b);
-  }
-  if (const auto* x = std::get_if<std::vector<uint32_t>>(&a)) {
-    return *x == std::get<std::vector<uint32_t>>(b);
-  }
-  if (const int64_t* x = std::get_if<int64_t>(&a)) return *x == std::get<int64_t>(b);
-  if (const double* x = std::get_if<double>(&a)) return *x == std::get<double>(b);
-  return std::get<std::string>(a) == std::get<std::string>(b);
-}
-
 void expect_same(const Checkpoint& a, const Checkpoint& b) {
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.config_yaml, b.config_yaml);
   EXPECT_EQ(a.lacuna_version, b.lacuna_version);
   EXPECT_EQ(a.arithmetic_revision, b.arithmetic_revision);
-  ASSERT_EQ(a.state.values().size(), b.state.values().size());
-  for (const auto& [name, value] : a.state.values()) {
-    ASSERT_TRUE(b.state.contains(name)) << name;
-    EXPECT_TRUE(is_same(value, b.state.values().at(name))) << name;
-  }
+  EXPECT_THAT(differences(a.state, b.state), IsEmpty());
 }
 
 TEST(Checkpoint, ComesBackExactly) {

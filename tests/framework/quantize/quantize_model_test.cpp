@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "lacuna/layers/tied_linear.h"
 #include "lacuna/layers/tiled_linear.h"
 #include "random_values.h"
+#include "state_differences.h"
 #include "throws.h"
 
 namespace lacuna::quantize_model_test {
@@ -246,6 +248,19 @@ TEST(QuantizeOptions, RefusesWhatIsNotThere) {
   refuses("{smoothed: 0.5}", "unknown key 'smoothed'");
 }
 
+// As early builds of 0.2 wrote them.
+TEST_F(QuantizeModel, ReadsValuesThatAreStoredWithoutASign) {
+  const StateDict state = state_of(quantize("{}").layers);
+  const auto& values = state.get<SignedBytes>("fc2.weight/values");
+  ASSERT_LT(std::ranges::min(values.values), 0);
+  StateDict earlier = state;
+  earlier.set(
+      "fc2.weight/values",
+      ByteArray{.shape = values.shape, .values = {values.values.begin(), values.values.end()}});
+  EXPECT_EQ(quantized_layers(earlier).front().values, values.values);
+  EXPECT_EQ(differences(state_of(quantized_layers(earlier)), state), std::vector<std::string>());
+}
+
 TEST_F(QuantizeModel, RefusesStatesThatDoNotFit) {
   const StateDict good = state_of(quantize("{}").layers);
   const auto refuses = [&](const std::string& name, const StateDict::Value& value,
@@ -256,6 +271,8 @@ TEST_F(QuantizeModel, RefusesStatesThatDoNotFit) {
   };
   refuses("fc2.weight/values", ByteArray{.shape = Shape{2}, .values = {1, 2}},
           "quantized weight 'fc2.weight': there are 2 int8 values for");
+  refuses("fc2.weight/values", SignedBytes{.shape = Shape{3}, .values = {1, 2, 3}},
+          "quantized weight 'fc2.weight': there are 3 int8 values for");
   refuses("fc2.weight/scales", Tensor::full(Shape{3}, 1.0f), "there are 3 scales for 18 outputs");
   refuses("fc2.weight/scales", Tensor::full(Shape{18}, NAN), "a scale is nan");
   refuses("fc2.weight/input_zero", int64_t{256}, "input_zero");

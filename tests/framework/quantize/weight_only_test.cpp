@@ -169,7 +169,7 @@ TEST_F(WeightOnly, RefusesStatesThatDoNotFit) {
   };
   refuses("csr.weight/input_zero", int64_t{3}, "'csr.weight': the scale of its inputs is 0");
   refuses("csr.weight/input_scale", -1.0, "csr.weight/input_scale");
-  refuses("csr.weight/values", ByteArray{.shape = Shape{2}, .values = {1, 2}},
+  refuses("csr.weight/values", SignedBytes{.shape = Shape{2}, .values = {1, 2}},
           "'csr.weight': there are 2 int8 values for");
   refuses("nm.weight/scales", Tensor::full(Shape{3}, 1.0f), "there are 3 scales for 16 outputs");
   StateDict mixed = good;

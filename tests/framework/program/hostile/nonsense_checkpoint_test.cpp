@@ -67,6 +67,11 @@ std::vector<Value> nonsense(const Value& value) {
     more.push_back(255);
     changed.emplace_back(ByteArray{{static_cast<int64_t>(more.size())}, more});
     changed.emplace_back(ByteArray{{0}, {}});
+  } else if (const auto* int8 = std::get_if<SignedBytes>(&value)) {
+    std::vector<int8_t> more = int8->values;
+    more.push_back(-1);
+    changed.emplace_back(SignedBytes{{static_cast<int64_t>(more.size())}, more});
+    changed.emplace_back(SignedBytes{{0}, {}});
   }
   return changed;
 }

@@ -196,7 +196,7 @@ TEST_F(Int8Doors, FindsTheMaskInTheZeros) {
   const auto values = find_checkpoint(run_dir("back"))
                           .read()
                           .state.below("quantized")
-                          .get<ByteArray>("fc2.weight/values")
+                          .get<SignedBytes>("fc2.weight/values")
                           .values.size();
   EXPECT_LE(values, 320u);
   EXPECT_GT(values, 280u);
@@ -236,7 +236,8 @@ TEST_F(Int8Doors, SparseFilesOfBytesComeBackWithTheSameOutputs) {
       const StateDict there = find_checkpoint(run_dir("int8")).read().state.below("quantized");
       const StateDict back = find_checkpoint(run_dir("back")).read().state.below("quantized");
       for (const std::string& weight : weights) {
-        EXPECT_EQ(back.get<ByteArray>(weight + "/values"), there.get<ByteArray>(weight + "/values"))
+        EXPECT_EQ(back.get<SignedBytes>(weight + "/values"),
+                  there.get<SignedBytes>(weight + "/values"))
             << exported_to;
       }
     }

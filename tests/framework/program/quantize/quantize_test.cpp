@@ -154,12 +154,12 @@ TEST_F(Quantize, IsExportedWithItsScales) {
   file.read_bytes(weight, bytes);
   const StateDict state =
       find_checkpoint(run_dir("int8")).read().state.below("quantized").below("fc2.weight");
-  std::vector<uint8_t> nonzeros;
+  std::vector<int8_t> nonzeros;
   for (const std::byte byte : bytes) {
-    if (byte != std::byte{0}) nonzeros.push_back(static_cast<uint8_t>(byte));
+    if (byte != std::byte{0}) nonzeros.push_back(static_cast<int8_t>(byte));
   }
-  std::vector<uint8_t> stored = state.get<ByteArray>("values").values;
-  std::erase(stored, uint8_t{0});
+  std::vector<int8_t> stored = state.get<SignedBytes>("values").values;
+  std::erase(stored, int8_t{0});
   EXPECT_EQ(nonzeros, stored);
   const Tensor scales = file.read(file.tensor("fc2.weight_scale"));
   EXPECT_EQ(scales.shape(), (Shape{32, 1}));
