@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
@@ -27,13 +28,15 @@ namespace {
 
 using FloatMask = hn::Mask<Floats>;
 
-// For 64 elements: a vector's bits, beginning at `at`.
+// For 64 elements: a vector's bits, beginning at `at`. Just the bytes that are stored are read: a
+// longer load would wait until they are in the cache.
 HWY_INLINE uint64_t bits_of(FloatMask mask, int64_t at) {
-  std::array<uint8_t, 8> bytes{};
+  using Bits = std::conditional_t<(hn::MaxLanes(Floats()) > 8), uint16_t, uint8_t>;
+  std::array<uint8_t, 8> bytes;
   hn::StoreMaskBits(Floats(), mask, bytes.data());
-  uint64_t bits = 0;
+  Bits bits = 0;
   std::memcpy(&bits, bytes.data(), sizeof(bits));
-  return bits << at;
+  return uint64_t{bits} << at;
 }
 
 HWY_INLINE FloatMask mask_of(uint64_t bits, int64_t at) {
@@ -100,9 +103,8 @@ void draw_blocks(const CounterRng& rng, uint64_t first, int64_t count, uint32_t*
 // words[64 c + lane] = word c of block first + lane · stride, for 64 lanes.
 void draw_lanes(const CounterRng& rng, uint64_t first, uint64_t stride, uint32_t* words) {
   const PhiloxLanes d;
-  HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> numbers;
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + i * stride;
-  for_each_philox(rng, hn::Load(d, numbers.data()), hn::Set(d, stride * numbers.size()), 64,
+  for_each_philox(rng, hn::Add(philox_multiples(stride), hn::Set(d, first)),
+                  hn::Set(d, stride * hn::MaxLanes(d)), 64,
                   [=](int64_t i, const PhiloxWords& a, const PhiloxWords& b) HWY_ATTR {
                     store_low_halves(a.c0, b.c0, words + i);
                     store_low_halves(a.c1, b.c1, words + 64 + i);

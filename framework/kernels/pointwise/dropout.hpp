@@ -23,7 +23,7 @@ struct DropoutMask {
 using KeptBits = Array<uint64_t>;
 
 /// y = factor · x (y may be x); NaN and Inf remain at dropped positions, as in PyTorch. *Shapes:* x
-/// [..., features]; y of the same shape and order. *Cost:* about 1 ns per element.
+/// [..., features]; y of the same shape and order. *Cost:* about 0.5 ns per element with AVX-512.
 KeptBits dropout(const DropoutMask& mask, const Tensor& x, Tensor& y);
 
 /// The same with the bits of an earlier call on a tensor of this shape and order: its derivative.
