@@ -18,4 +18,23 @@ sed -e "s|@HEADERS@|$headers|; s|@PAGES@|$pages|; s|@VERSION@|$version|; s|@ROOT
   docs/site/Doxyfile.in >"$site/Doxyfile"
 doxygen "$site/Doxyfile"
 rm "$site/Doxyfile"
+
+# Doxygen also makes an empty page of each Markdown file. Searches for its name and links from comments open it, so it
+# forwards to the page with the text.
+for empty in "$site"/*_8md.html; do
+  page=$(sed -n 's|.*<title>lacuna: \(.*\)\.md File Reference</title>.*|\1|p' "$empty")
+  case $page in
+    README) page=index ;;
+    docs/README) page=documentation ;;
+    *) page=md_$(tr '/-' '__' <<<"$page") ;;
+  esac
+  if [ ! -e "$site/$page.html" ]; then
+    echo "docs: $empty should forward to $page.html, which does not exist" >&2
+    exit 1
+  fi
+  echo "<!DOCTYPE html><meta http-equiv=\"refresh\" content=\"0; url=$page.html\">" >"$empty"
+done
+# Doxygen links to nested classes even if all of them are private, and so not on the page.
+grep -L 'name="nested-classes"' "$site"/class*.html |
+  xargs sed -i 's|<a href="#nested-classes">Classes</a> &#124;||'
 echo "The site is $site/index.html"
