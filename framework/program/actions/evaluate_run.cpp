@@ -39,14 +39,15 @@ namespace {
 // way, may be others.
 void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
-    write_out_short_form(config, assignment);
-    apply_override(config, assignment);
     const std::string path = assignment.substr(0, assignment.find('=')),
                       section = path.substr(0, path.find('.'));
-    if (section != "data" && section != "train" && section != "loss") {
+    const bool is_assignment = path.size() < assignment.size() && !path.empty();
+    if (is_assignment && section != "data" && section != "train" && section != "loss") {
       throw ConfigError("--set " + assignment + ": eval takes the checkpoint's " + section +
                         "; only data, loss and train may be changed");
     }
+    write_out_short_form(config, assignment);
+    apply_override(config, assignment);
     if (path.starts_with("train.ema") && !config.at("train").get("ema").is_null()) {
       throw ConfigError("--set " + assignment +
                         ": the average comes from the checkpoint and cannot be changed; "

@@ -25,6 +25,8 @@
 #include "lacuna/framework/program/actions/config_defaults.hpp"
 #include "lacuna/framework/program/actions/picture_size.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
+#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/list_sections.hpp"
 #include "lacuna/framework/program/settings/sweep_plan.hpp"
 #include "lacuna/framework/program/settings/sweep_settings.hpp"
 #include "lacuna/framework/records/json_text.hpp"
@@ -125,7 +127,12 @@ class Sweep {
   explicit Sweep(const SweepRequest& request) : request_(request) {
     Config config =
         request_.config_path.empty() ? request_.config.clone() : load_yaml(request_.config_path);
-    for (const std::string& text : request.overrides) apply_override(config, text);
+    // Not by apply_overrides: sweep.yaml of earlier sweeps has all that was set.
+    for (const std::string& text : request.overrides) {
+      write_out_short_form(config, text);
+      require_map_for_key(config, text);
+      apply_override(config, text);
+    }
     const Config train = config.is_map() ? config.get("train") : Config();
     const bool is_seeded = train.is_map() && train.has("seed");
     const int64_t first = is_seeded ? train.required<int64_t>("seed") : 0;
@@ -141,7 +148,7 @@ class Sweep {
     config_ = config;
     for (const SweepRun& run : plan_) {  // reports what cannot be set before anything runs
       Config tried = config.clone();
-      for (const std::string& text : run.overrides) apply_override(tried, text);
+      apply_overrides(tried, run.overrides);
     }
   }
 

@@ -9,6 +9,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/settings/keys.hpp"
 #include "lacuna/framework/program/settings/layout_config.hpp"
+#include "lacuna/framework/program/settings/list_sections.hpp"
 
 namespace lacuna {
 namespace {
@@ -313,6 +314,7 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
     const std::string path = path_of(assignment);
     if (set_all_layouts(config, assignment)) continue;
     write_out_short_form(config, assignment);
+    require_map_for_key(config, assignment);
     apply_override(config, assignment);
     if (is_layout_path(path)) config.erase("csr_up_to");
     erase_other_lengths(config, path);

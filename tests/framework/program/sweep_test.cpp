@@ -261,9 +261,19 @@ TEST_F(SweepTest, HandsASignalOnAndGoesOnLater) {
 }
 
 TEST_F(SweepTest, RefusesAKeyThatCannotBeSetBeforeAnythingRuns) {
-  const Ended ended = sweep({"--over", "optimizer.lr.deeper=1"});
-  EXPECT_EQ(ended.code, 2);
-  EXPECT_FALSE(std::filesystem::exists(run_dir("sweep")));
+  for (const char* over : {"optimizer.lr.deeper=1", "model.sparse_gradient=true,false"}) {
+    const Ended ended = sweep({"--over", over});
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.err, HasSubstr(std::string("--set ") + std::string(over).substr(0, 20)));
+    EXPECT_FALSE(std::filesystem::exists(run_dir("sweep")));
+  }
+}
+
+TEST_F(SweepTest, WritesOutAShortFormAsTrainDoes) {
+  write_text(config(), read_text(config()) + "loss: cross_entropy\n");
+  ASSERT_EQ(sweep({"--over", "loss.label_smoothing=0.1", "--set", "loss.ignore_index=1"}).code, 0);
+  EXPECT_THAT(read_text(part("label_smoothing=0.1,seed=0") + "/config.yaml"),
+              HasSubstr("label_smoothing: 0.1"));
 }
 
 TEST_F(RunFixture, CompareAndReportShowRunsOfEveryKind) {

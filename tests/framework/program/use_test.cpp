@@ -72,6 +72,7 @@ TEST_F(Use, EvalTakesOtherDataButNotAnotherModel) {
   refused("model.0.out_features=4",
           "--set model.0.out_features=4: eval takes the checkpoint's model; only data, loss and "
           "train may be changed");
+  refused("model.sparse_gradient=true", "eval takes the checkpoint's model");
   refused("data.tset=x", "unknown key 'tset'; did you mean 'test'?");
   const Ended missing = run_lacuna({"eval", run_dir(), "--set", "data.test=missing.csv"});
   EXPECT_EQ(missing.code, 1);
