@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/plural.hpp"
+#include "lacuna/sparsity/calibration/calibration_run.hpp"
 
 namespace lacuna {
 namespace {
@@ -85,12 +86,6 @@ void require_enough(const Config& calibration, int64_t examples) {
                   CalibrationOptions::kDefaultExamples));
 }
 
-// Where the number is given: the key of a map, or all of it. Null if it is not.
-Config count_in(const Config& calibration, bool are_batches) {
-  if (!calibration.is_map()) return calibration;
-  return calibration.peek(are_batches ? "batches" : "examples");
-}
-
 }  // namespace
 
 const char* to_string(QuantizeOptions::Algorithm algorithm) {
@@ -108,9 +103,7 @@ const char* to_string(QuantizeOptions::Algorithm algorithm) {
 CalibrationOptions QuantizeOptions::calibration_on(const Config& section, int64_t there,
                                                    int64_t batch_size) const {
   const CalibrationOptions all = calibration.completed(there, batch_size);
-  const Config given = section.get("calibration");
-  const Config count = count_in(given, calibration.batches.has_value());
-  const Config& place = !count.is_null() ? count : given.is_null() ? section : given;
+  const Config place = calibration_place(section);
   const int64_t needed = std::max(*all.examples, kFewestExamples);
   if (needed > there) place.error(calibration_needs(needed, there));
   require_enough(place, *all.examples);
@@ -161,7 +154,7 @@ QuantizeOptions QuantizeOptions::from_config(const Config& section) {
     const Config calibration = section.get("calibration");
     options.calibration = CalibrationOptions::from_config(calibration);
     if (const auto examples = options.calibration.examples) {
-      require_enough(count_in(calibration, false), *examples);
+      require_enough(calibration_place(section), *examples);
     }
   } else if (section.has("calibration")) {
     section.get("calibration")

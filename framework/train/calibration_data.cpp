@@ -9,6 +9,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/sparsity/calibration/calibration_run.hpp"
 #include "lacuna/sparsity/configure.h"
 
 namespace lacuna {
@@ -75,6 +76,14 @@ void write_calibration_defaults(const Config& sparsity, const Dataset& data, int
       calibration.set("examples", examples);
     }
     if (calibration.peek("batch_size").is_null()) calibration.set("batch_size", batch_size);
+  }
+}
+
+void require_calibration_examples(const Config& sparsity, const Dataset& data, int64_t batch_size) {
+  for (const Config& entry : entries_of(sparsity)) {
+    if (!calibrates(entry)) continue;
+    const auto options = CalibrationOptions::from_config(entry.get("calibration"));
+    calibration_on(entry, options, data.size(), batch_size);
   }
 }
 

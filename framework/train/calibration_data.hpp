@@ -21,4 +21,8 @@ CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t s
 /// wrong with the section is left as it is, for whoever makes algorithms of it.
 void write_calibration_defaults(const Config& sparsity, const Dataset& data, int64_t batch_size);
 
+/// For a `sparsity` section that algorithms were made of. *Errors:* ConfigError at the key of an
+/// entry that asks for more calibration examples than there are.
+void require_calibration_examples(const Config& sparsity, const Dataset& data, int64_t batch_size);
+
 }  // namespace lacuna

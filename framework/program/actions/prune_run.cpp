@@ -91,6 +91,17 @@ std::vector<OneShotPruning*> require_one_shot(const Experiment& e) {
   return all;
 }
 
+// Weights and examples that cannot be pruned by are reported at the section.
+void prune_all(const Config& section, const std::vector<OneShotPruning*>& algorithms) {
+  try {
+    at_position(section, [&] {
+      for (OneShotPruning* one : algorithms) one->prune();
+    });
+  } catch (const DataError& error) {
+    throw DataError(section.where() + ": " + error.what());
+  }
+}
+
 // JSON has no infinity, which the error of a layer with zero outputs may be.
 Config finite(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Config(*value) : Config();
@@ -195,7 +206,7 @@ PrunedRun prune_run(const PruneRequest& request) {
   const Config before = evaluation_of(*e);
   const bool quantizes = !given.get("quantize").is_null();
   if (quantizes) prune_to_grids(*e, algorithms);
-  for (OneShotPruning* one : algorithms) one->prune();
+  prune_all(e->config.get("sparsity"), algorithms);
   e->write_layouts();
   Config report = report_of(source, *e, algorithms);
   report.set("before", before);

@@ -22,6 +22,7 @@
 #include "lacuna/framework/train/loop/run_timing.hpp"
 #include "lacuna/framework/train/parts/experiment_on_data.hpp"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/sparsity/calibration/calibration_run.hpp"
 #include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/options/filter.h"
 #include "lacuna/sparsity/options/target.h"
@@ -34,13 +35,6 @@ constexpr double kTimedSeconds = 1.0;  // of steps, for each number of units tha
 constexpr int kRefills = 200, kTimedRefills = 4;
 // A budget counts as used where what is left is this part of it.
 constexpr double kLeastUse = 0.9;
-
-CalibrationOptions complete(const CalibrationOptions& options, const Experiment& e) {
-  const int64_t there = e.data.train->size();
-  const CalibrationOptions all = options.completed(there, e.train.batch_size);
-  if (*all.examples <= there) return all;
-  throw ConfigError(calibration_needs(*all.examples, there) + "; give at most that many");
-}
 
 // The sparsity that an entry of the section `sparsity` asks for at every step of a parameter of
 // that shape; nothing if it changes, or if a pattern or the algorithm determines it.
@@ -102,6 +96,10 @@ ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOpt
                          const Config& section)
     : from_(from), config_(config.clone()), units_(*from.model, from.data.train->example_shape()) {
   before_ = costs(without_first(units_, {}, 0));
+  if (options.method != ShrinkMethod::Magnitude) {
+    calibration_ = calibration_on(section, options.calibration, from.data.train->size(),
+                                  from.train.batch_size);
+  }
   try {
     kept_ = choose(options, section);
   } catch (const ConfigError& error) {
@@ -111,7 +109,11 @@ ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOpt
   const double seconds = after_.seconds;
   after_ = costs(kept_);
   after_.seconds = seconds;
-  fit(options);
+  try {
+    fit(options);
+  } catch (const DataError& error) {
+    throw DataError(section.where() + ": " + error.what());
+  }
 }
 
 ShrinkCosts ShrunkModel::costs(const KeptUnits& kept) const {
@@ -122,22 +124,20 @@ ShrinkCosts ShrunkModel::costs(const KeptUnits& kept) const {
           .bytes = sizeof(float) * dense.parameters};
 }
 
-CalibrationRun ShrunkModel::calibration(const ShrinkOptions& options) const {
+CalibrationRun ShrunkModel::calibration() const {
   const CalibrationData data =
       calibration_data(from_.data.train, from_.train.seed, from_.train.batch_size);
-  return [data, chosen = complete(options.calibration, from_)](Module& model) {
-    data.run(model, chosen);
-  };
+  return [data, chosen = calibration_](Module& model) { data.run(model, chosen); };
 }
 
 // The remaining units compensate for the removed ones.
 void ShrunkModel::fit(const ShrinkOptions& options) {
   if (options.method == ShrinkMethod::Error && options.least_squares) {
-    fit_without_units(*from_.model, units_, kept_, calibration(options));
+    fit_without_units(*from_.model, units_, kept_, calibration());
   }
   if (options.method != ShrinkMethod::Dead) return;
-  const std::vector<std::string> without = fold_constants(
-      *from_.model, from_.data.train->example_shape(), units_, kept_, calibration(options));
+  const std::vector<std::string> without =
+      fold_constants(*from_.model, from_.data.train->example_shape(), units_, kept_, calibration());
   if (without.empty()) return;
   messages_.push_back(fmt::format(
       "constant outputs of removed units are lost after {}, because no dense bias and no "
@@ -148,10 +148,9 @@ void ShrunkModel::fit(const ShrinkOptions& options) {
 std::vector<double> ShrunkModel::scores(const ShrinkOptions& options) {
   if (options.method == ShrinkMethod::Magnitude) return magnitude_scores(units_);
   if (options.method == ShrinkMethod::Saliency) {
-    return saliency_scores(*from_.model, units_,
-                           gradient_run(from_, complete(options.calibration, from_)));
+    return saliency_scores(*from_.model, units_, gradient_run(from_, calibration_));
   }
-  return error_scores(*from_.model, units_, calibration(options));
+  return error_scores(*from_.model, units_, calibration());
 }
 
 KeptUnits ShrunkModel::choose(const ShrinkOptions& options, const Config& section) {

@@ -25,7 +25,7 @@ class ShrunkModel {
  public:
   /// `from`: the trained model, whose weights may change here. `config`: what the smaller run is
   /// made by, but for its model. *Errors:* ConfigError at `section` for a budget that cannot be
-  /// met, and for layers that cannot be cut.
+  /// met, for layers that cannot be cut, and for more calibration examples than there are.
   ShrunkModel(Experiment& from, const Config& config, const ShrinkOptions& options,
               const Config& section);
 
@@ -60,7 +60,7 @@ class ShrunkModel {
   std::vector<int64_t> pattern_multiples() const;
   void report_rounding(double part, const ShrinkOptions& options);
   std::vector<double> scores(const ShrinkOptions& options);
-  CalibrationRun calibration(const ShrinkOptions& options) const;
+  CalibrationRun calibration() const;
   void fit(const ShrinkOptions& options);
   std::unique_ptr<Experiment> build(const KeptUnits& kept) const;
   double step_seconds(const KeptUnits& kept) const;
@@ -70,6 +70,7 @@ class ShrunkModel {
   ModelUnits units_;
   KeptUnits kept_;
   Rounding rounding_;
+  CalibrationOptions calibration_;  // with all its numbers; of methods that need it
   ShrinkCosts before_, after_;
   std::vector<std::string> messages_;
 };

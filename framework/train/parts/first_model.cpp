@@ -41,6 +41,7 @@ std::map<std::string, int64_t> final_nonzeros(const ExperimentBuild& b, Config& 
   const Config section = config.at("sparsity");
   write_calibration_defaults(section, *e.data.train, e.train.batch_size);
   const std::unique_ptr<SparsityAlgorithm> algorithm = configure(section, e.train.seed);
+  require_calibration_examples(section, *e.data.train, e.train.batch_size);
   algorithm->compression().are_measured = false;
   algorithm->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
   std::map<std::string, int64_t> nonzeros;

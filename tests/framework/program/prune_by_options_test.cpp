@@ -84,5 +84,25 @@ TEST_F(PruneByOptions, NeedsAFileOrASparsity) {
   refused({"--sparsity", "0.5", "--method", "static"}, "prune takes magnitude, wanda, sparsegpt");
 }
 
+TEST_F(PruneByOptions, NamesTheSectionOfInputsThatCannotBeUsed) {
+  std::string table = "x,y,label\n";
+  for (int i = 0; i < 30; ++i) {
+    for (const int part : {7, 5}) table += std::to_string(i % part) + "e22,";
+    table += std::to_string(i % 3) + "\n";
+  }
+  folder_.write("large.csv", table);
+  write_text(config(), "data: {type: csv, train: '" + (folder_ / "large.csv") + R"(', test: 0.2}
+model: [{type: linear, name: fc1, out_features: 12}, relu, {type: linear, name: fc2}]
+optimizer: {type: sgd, lr: 1.0e-30}
+train: {steps: 1, batch_size: 8, threads: 1}
+)");
+  ASSERT_EQ(train({"--set", "data.normalize=none"}).code, 0);
+  write_text(prune_config(), "sparsity: {algorithm: wanda, sparsity: 0.5}\n");
+  const Ended ended = prune("pruned", {prune_config()});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("error: " + prune_config() +
+                                   ":1:11: sparsity: layer 'fc1.weight': its calibration inputs"));
+}
+
 }  // namespace
 }  // namespace lacuna::prune_by_options_test

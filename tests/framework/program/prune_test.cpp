@@ -244,7 +244,14 @@ TEST_F(Prune, RefusesWhatItCannotUseAndWritesNothing) {
   refuse("sparsity: {algorithm: wanda}\n", "needs `sparsity`");
   refuse("sparsity: {algorithm: wanda, sparsity: 1.0}\n", "sparsity");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, calibration: 100}\n",
-         "calibration needs 100 examples, and the training data has 90");
+         ":1:58: sparsity.calibration.examples: calibration needs 100 examples, and the training "
+         "data has 90; give at most that many");
+  refuse(
+      "sparsity:\n"
+      "  - {algorithm: wanda, sparsity: 0.5, param_filter: fc1.weight}\n"
+      "  - {algorithm: admm, sparsity: 0.5, param_filter: fc2.weight,\n"
+      "     calibration: {batches: 3, batch_size: 40}}\n",
+      ":4:29: sparsity.1.calibration.batches: calibration needs 120 examples");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, calibration: {example: 5}}\n", "example");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, damping: 0.1}\n", "damping");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5, granularity: column}\n", "'layer' or 'row'");

@@ -6,6 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/sparsity/calibration/calibration_run.hpp"
 #include "throws.h"
 
 namespace lacuna::calibration_data_test {
@@ -102,6 +103,35 @@ TEST(CalibrationDefaults, MistakesAreToldAsBefore) {
       "sparsity.calibration: expected a number of examples, or a map");
   expect_throws<ConfigError>(
       [] { resolved("{algorithm: wanda, sparsity: 0.5, calibration: {example: 5}}"); }, "example");
+}
+
+TEST(CalibrationExamples, AreRefusedAtTheirKeyIfThereAreNotAsMany) {
+  const auto refuses = [](const std::string& sparsity, const std::string& place, int examples) {
+    expect_throws<ConfigError>([&] { resolved(sparsity); },
+                               place + ": calibration needs " + std::to_string(examples) +
+                                   " examples, and the training data has 600; give at most that");
+  };
+  const std::string wanda = "algorithm: wanda, sparsity: 0.5, calibration: ";
+  refuses("{" + wanda + "601}", "run.yaml:6:58: sparsity.calibration.examples", 601);
+  refuses("{" + wanda + "{batches: 13}}", ": sparsity.calibration.batches", 650);
+  refuses("[{algorithm: static, sparsity: 0.5, param_filter: fc1.weight}, {" + wanda +
+              "{examples: 900}, param_filter: fc2.weight}]",
+          ": sparsity.1.calibration.examples", 900);
+  refuses("{phases: [{until: 4, algorithm: dense}, {" + wanda + "900}]}",
+          ": sparsity.phases.1.calibration.examples", 900);
+  refuses("{algorithm: structured, sparsity: 0.5, criterion: error, calibration: 900}",
+          ": sparsity.calibration.examples", 900);
+}
+
+TEST(CalibrationPlace, IsTheSectionWhereNoNumberIsGiven) {
+  const auto place = [](const std::string& section) {
+    return calibration_place(Config::map({{"s", parse_yaml(section, "run.yaml")}}).at("s")).path();
+  };
+  EXPECT_EQ(place("{}"), "s");
+  EXPECT_EQ(place("{calibration: 5}"), "s.calibration");
+  EXPECT_EQ(place("{calibration: {batch_size: 5}}"), "s.calibration");
+  EXPECT_EQ(place("{calibration: {examples: 5}}"), "s.calibration.examples");
+  EXPECT_EQ(place("{calibration: {examples: null, batches: 5}}"), "s.calibration.batches");
 }
 
 }  // namespace

@@ -372,9 +372,12 @@ TEST_F(Shrink, RefusesWhatCannotBeBeforeAnythingIsWritten) {
   expect_refused({"--to", "flops=0.5", "--set", "shrink.layers=fc9"}, 2,
                  "'fc9' matches no layer with removable units");
   expect_refused({"--method", "dead", "--to", "flops=0.5"}, 2, "leave it out");
+  expect_refused({"--method", "dead", "--set", "shrink.calibration.examples=1000"}, 2,
+                 ": shrink.calibration.examples: calibration needs 1000 examples");
   for (const char* method : {"saliency", "error"}) {
     expect_refused({"--to", "flops=0.5", "--method", method, "--set", "shrink.calibration=1000"}, 2,
-                   "calibration needs 1000 examples, and the training data has 90");
+                   "--set shrink.calibration=1000: shrink.calibration: calibration needs 1000 "
+                   "examples, and the training data has 90; give at most that many");
   }
   expect_refused({"--to", "flops=0.5", "--set", "shrink.steps=3"}, 2, "shrink.steps");
   expect_refused({"--to", "flops=0.5", "--set", "model=[flatten, linear]"}, 2,

@@ -268,8 +268,10 @@ TEST_F(StructuredRun, RefusesByName) {
   expect_refused("sparsity: 0.5, criterion: best", "expected magnitude, saliency, error, dead");
   expect_refused("sparsity: 0.5, calibration: 40",
                  "only criterion error uses calibration examples; leave it out");
-  expect_refused("sparsity: 0.5, criterion: error, calibration: 1000",
-                 "structured: calibration needs 1000 examples, and the training data has 90");
+  expect_refused(
+      "sparsity: 0.5, criterion: error, calibration: 1000",
+      "sparsity.calibration.examples: calibration needs 1000 examples, and the training data "
+      "has 90; give at most that many");
   expect_refused("criterion: dead, sparsity: 0.5", "leave it out");
   expect_refused("update: {freq: 2}", "structured needs `sparsity`");
   expect_refused("sparsity: 0.5, round_to: none", "auto, or a positive integer");
