@@ -71,24 +71,22 @@ void require_new_folder(const std::string& path) {
 
 // A run's section states all values, also those that mean nothing with another choice of --set.
 void leave_out_values_of_others(Config section, const std::vector<std::string>& overrides) {
+  Config all = Config::map({{"quantize", section.clone()}});
+  apply_overrides(all, overrides);
+  const Config after = all.peek("quantize");
+  if (!after.is_map()) return;  // which is refused where it is read
+  const auto chosen = [&](const std::string& key) { return after.peek(key).text(); };
   const auto sets = [&](const std::string& key) {
     return std::ranges::any_of(overrides, [&](const std::string& assignment) {
       return assignment.starts_with("quantize." + key + "=");
     });
   };
-  const auto chosen = [&](const std::string& key) {
-    std::string value = section.peek(key).is_null() ? "" : section.peek(key).text();
-    for (const std::string& assignment : overrides) {
-      const std::string begin = "quantize." + key + "=";
-      if (assignment.starts_with(begin)) value = assignment.substr(begin.size());
-    }
-    return value;
-  };
+  const std::string when = chosen("activations.when");
   Config activations = section.get("activations");
   if (activations.is_map() && (sets("activations.when") || sets("activations.observer"))) {
     if (sets("activations.when")) activations.erase("observer");
     activations.erase("percentile");
-    if (chosen("activations.when") == "none") activations.erase("bits");
+    if (when == "none") activations.erase("bits");
   }
   if (sets("algorithm")) {
     for (const char* key : {"start_epoch", "freeze_after", "scales"}) section.erase(key);
@@ -96,11 +94,15 @@ void leave_out_values_of_others(Config section, const std::vector<std::string>& 
   if (Config calibration = section.get("calibration"); calibration.is_map()) {
     for (const auto& [given, other] : {std::pair{"batches", "examples"}, {"examples", "batches"}}) {
       const std::string key = std::string("calibration.") + given;
-      if (sets(key) && chosen(key) != "null") calibration.erase(other);
+      if (sets(key) && !after.peek(key).is_null()) calibration.erase(other);
     }
   }
-  const std::string when = chosen("activations.when");
-  if ((when == "dynamic" || when == "none") && chosen("algorithm") != "gptq") {
+  if (when == "none") section.erase("smooth");
+  const std::string algorithm = chosen("algorithm");
+  const Config smooth = after.peek("smooth");
+  const bool smooths = when != "none" && smooth.is_number() && smooth.as<double>() > 0.0;
+  if ((when == "dynamic" || when == "none") && !smooths &&
+      (algorithm == "nearest" || algorithm == "qat")) {
     section.erase("calibration");
   }
 }
@@ -121,16 +123,16 @@ void take_section(const QuantizeRequest& request, Config& config) {
           "quantize only reads the section `quantize`; data, model and the rest come from the run");
     }
   }
+  for (const std::string& assignment : request.overrides) {
+    if (!assignment.starts_with("quantize.") && !assignment.starts_with("quantize=")) {
+      throw ConfigError("--set " + assignment + ": quantize only accepts keys of `quantize`");
+    }
+  }
   const bool is_default = !given.has("quantize") && !config.has("quantize");
   if (!given.has("quantize")) {
     given.set("quantize", config.has("quantize") ? config.get("quantize").clone() : Config::map());
     if (given.at("quantize").is_map()) {
       leave_out_values_of_others(given.get("quantize"), request.overrides);
-    }
-  }
-  for (const std::string& assignment : request.overrides) {
-    if (!assignment.starts_with("quantize.") && !assignment.starts_with("quantize=")) {
-      throw ConfigError("--set " + assignment + ": quantize only accepts keys of `quantize`");
     }
   }
   apply_overrides(given, request.overrides);

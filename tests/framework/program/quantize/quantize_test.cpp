@@ -195,6 +195,10 @@ TEST_F(Quantize, ChangesChoicesOfTheRunsOwnSection) {
       {"activations.observer=min_max"},
       {"algorithm=gptq", "activations.when=dynamic"},
       {"activations.when=none"},
+      {"activations={when: none}"},
+      {"activations={when: dynamic}"},
+      {"activations.when=dynamic", "activations={when: none}"},
+      {"algorithm=gptq", "activations={when: none}"},
       {"algorithm=gptq", "activations.when=none"}};
   for (size_t i = 0; i < choices.size(); ++i) {
     std::vector<std::string> more;
@@ -204,6 +208,18 @@ TEST_F(Quantize, ChangesChoicesOfTheRunsOwnSection) {
     const Ended ended = quantize("other" + std::to_string(i), more);
     EXPECT_EQ(ended.code, 0) << choices[i][0] << ": " << ended.err;
   }
+  expect_refused({"--set", "quantize.activations={when: none}", "--set", "quantize.calibration=8"},
+                 "--set quantize.calibration=8: quantize.calibration: nearest with float32");
+}
+
+TEST_F(Quantize, LeavesTheRunsSmoothingOutWhereActivationsAreNotRounded) {
+  ASSERT_EQ(train({"--set", "quantize={calibration: 64, smooth: 0.5}"}).code, 0);
+  ASSERT_EQ(quantize("none", {"--set", "quantize.activations={when: none}"}).code, 0);
+  const Config section = load_yaml(run_dir("none") + "/config.yaml").at("quantize");
+  EXPECT_EQ(section.required<double>("smooth"), 0.0);
+  EXPECT_EQ(section.required<int64_t>("calibration"), 64);  // of gptq
+  expect_refused({"--set", "quantize.activations.when=none", "--set", "quantize.smooth=0.3"},
+                 "--set quantize.smooth=0.3: quantize.smooth: smoothing makes activations easier");
 }
 
 TEST_F(Quantize, IsNotTrainedOn) {
