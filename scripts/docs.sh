@@ -5,6 +5,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 site=${1:-build/site}
+if [ $# -gt 1 ] || [[ $site = -* ]]; then
+  echo "usage: scripts/docs.sh [FOLDER]" >&2
+  exit 2
+fi
 
 scripts/install_dependencies.sh --docs
 rm -rf "$site"

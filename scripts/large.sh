@@ -3,6 +3,7 @@
 # usage: scripts/large.sh      (some ten minutes)
 # Finished runs are not repeated. Their folders are kept in runs/large, or in LACUNA_RESULTS_DIR.
 set -euo pipefail
+[ $# -eq 0 ] || { echo "usage: scripts/large.sh" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=${LACUNA_RESULTS_DIR:-runs/large}
 source scripts/program.sh

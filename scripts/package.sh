@@ -4,6 +4,7 @@
 # usage: scripts/package.sh
 # LACUNA_BUILD_DIR is where to build (default: build/package).
 set -euo pipefail
+[ $# -eq 0 ] || { echo "usage: scripts/package.sh" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${LACUNA_BUILD_DIR:=build/package}"
 source scripts/build.sh

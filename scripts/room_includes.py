@@ -4,6 +4,7 @@
 A room may include only rooms of rows above its own; the script ends with an error if one includes a room below. Run it
 after a change that needs a new dependency, and check the difference: each new dependency is a decision.
 """
+import argparse
 import pathlib
 import re
 import sys
@@ -21,6 +22,7 @@ def room_of(path, rooms):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     lines = TABLE.read_text(encoding="utf-8").split("\n")
     begin = next(i for i, line in enumerate(lines) if line.startswith("| room |"))
     end = next(i for i in range(begin, len(lines)) if not lines[i].startswith("|"))
@@ -47,4 +49,5 @@ def main():
     print(f"{len(rooms)} rooms, {sum(map(len, used.values()))} arrows")
 
 
-main()
+if __name__ == "__main__":
+    main()

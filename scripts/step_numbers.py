@@ -5,9 +5,9 @@ usage: scripts/step_numbers.py RUN floats          floats that a process sends p
        scripts/step_numbers.py RUN hidden NETWORK  part of the exchange that is hidden behind the backward pass;
                                                    NETWORK is the output of bench_network --exchange
 """
+import argparse
 import json
 import statistics
-import sys
 
 
 def steps_of(run):
@@ -44,13 +44,18 @@ def report_hidden(events, network):
 
 
 def main():
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    events = steps_of(sys.argv[1])
-    if sys.argv[2] == "floats":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", metavar="RUN")
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    kinds.add_parser("floats", help="floats that a process sends per step")
+    hidden = kinds.add_parser("hidden", help="part of the exchange that is hidden behind the backward pass")
+    hidden.add_argument("network", metavar="NETWORK", help="the output of bench_network --exchange")
+    a = parser.parse_args()
+    events = steps_of(a.run)
+    if a.kind == "floats":
         print(floats_of(events, 2))
         return
-    with open(sys.argv[3], encoding="utf-8") as file:
+    with open(a.network, encoding="utf-8") as file:
         report_hidden(events, json.load(file))
 
 

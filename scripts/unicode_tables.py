@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes framework/text/unicode_categories.cpp and unicode_letters.cpp from Python's own tables of
 Unicode. Usage, in the root of the project: scripts/unicode_tables.py && clang-format -i on both."""
+import argparse
 import sys
 import unicodedata
 
@@ -68,6 +69,7 @@ def bases():
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with open("framework/text/unicode_categories.cpp", "w", encoding="ascii") as out:
         out.write(HEAD)
         write_ranges(out, "letters", lambda c: category(c).startswith("L"))
@@ -91,4 +93,5 @@ def main():
         out.write("}  // namespace lacuna::unicode\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -20,6 +20,9 @@ if(LACUNA_PYTHON_PROGRAM)
   add_test(NAME docs.paragraphs_are_short COMMAND ${LACUNA_PYTHON_PROGRAM} -B
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/paragraphs_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.paragraphs_are_short PROPERTIES TIMEOUT 60)
+  add_test(NAME docs.scripts_refuse_unknown_options COMMAND ${LACUNA_PYTHON_PROGRAM} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/script_options_test.py ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.scripts_refuse_unknown_options PROPERTIES TIMEOUT 120)
   add_test(NAME docs.equal_time_is_fair COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/equal_time_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.equal_time_is_fair PROPERTIES TIMEOUT 120)
