@@ -63,8 +63,8 @@ std::vector<NamedArray> named_arrays(const LoadedRun& run, const ExportOptions& 
   return arrays;
 }
 
-ExportNotes export_safetensors(const LoadedRun& run, const std::string& path,
-                               const ExportOptions& options) {
+void export_safetensors(const LoadedRun& run, const std::string& path,
+                        const ExportOptions& options) {
   std::vector<NamedArray> arrays;
   if (options.sparse) {
     for (const ParameterPtr& parameter : run.model->parameters()) {
@@ -84,16 +84,13 @@ ExportNotes export_safetensors(const LoadedRun& run, const std::string& path,
     put_int8(run, layers, Int8Zero::Byte, arrays, options.sparse);
   }
   write_safetensors_arrays(path, arrays, int8_metadata(layers, kPlainMetadata));
-  return {};
 }
 
-ExportNotes export_npz(const LoadedRun& run, const std::string& path,
-                       const ExportOptions& options) {
+void export_npz(const LoadedRun& run, const std::string& path, const ExportOptions& options) {
   write_npz(path, named_arrays(run, options));
-  return {};
 }
 
-ExportNotes export_csr_npz(const LoadedRun& run, const std::string& path, const ExportOptions&) {
+void export_csr_npz(const LoadedRun& run, const std::string& path, const ExportOptions&) {
   std::vector<NamedArray> arrays;
   for (const ParameterPtr& parameter : run.model->parameters()) {
     if (parameter->pattern()->is_dense()) {
@@ -104,7 +101,6 @@ ExportNotes export_csr_npz(const LoadedRun& run, const std::string& path, const 
   }
   add_buffers(arrays, run);
   write_npz(path, arrays);
-  return {};
 }
 
 }  // namespace lacuna

@@ -145,8 +145,8 @@ std::string card_for(const LoadedRun& run, const std::string& path, const Export
 
 }  // namespace
 
-ExportNotes export_hugging_face(const LoadedRun& run, const std::string& path,
-                                const ExportOptions& options) {
+void export_hugging_face(const LoadedRun& run, const std::string& path,
+                         const ExportOptions& options) {
   Config config = config_json(run);
   require_replaceable(path);
   const bool is_gpt2 = config.required<std::string>("model_type") == "gpt2";
@@ -170,7 +170,6 @@ ExportNotes export_hugging_face(const LoadedRun& run, const std::string& path,
   } else {
     folder.commit_new();
   }
-  return {};
 }
 
 }  // namespace lacuna

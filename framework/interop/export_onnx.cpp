@@ -18,18 +18,20 @@ namespace lacuna {
 namespace {
 
 // The tools were tried with such files: onnx 1.12, OpenCV 4.6 and ONNX Runtime 1.30.
-ExportNotes sparse_notes(size_t sparse) {
-  if (sparse == 0) return {};
-  return {fmt::format(
-      "{} {} stored as sparse initializers. OpenCV's dnn and onnx's check_model(full_check=True) "
-      "do not read them; ONNX Runtime does. For tools that do not, export without --sparse",
-      sparse, sparse == 1 ? "weight is" : "weights are")};
+CountSparse report_sparse(const ExportOptions& options) {
+  return [&options](size_t sparse) {
+    if (sparse == 0) return;
+    options.report_note(fmt::format(
+        "{} {} stored as sparse initializers. OpenCV's dnn and onnx's check_model(full_check=True) "
+        "do not read them; ONNX Runtime does. For tools that do not, export without --sparse",
+        sparse, sparse == 1 ? "weight is" : "weights are"));
+  };
 }
 
 }  // namespace
 
-ExportNotes export_onnx_model(const LoadedRun& run, const std::string& path,
-                              const ExportOptions& options) {
+void export_onnx_model(const LoadedRun& run, const std::string& path,
+                       const ExportOptions& options) {
   std::map<std::string, std::string> metadata{{"lacuna.step", std::to_string(run.step)}};
   const StateDict inputs = run.inputs.state_dict();
   for (const char* key :
@@ -43,7 +45,9 @@ ExportNotes export_onnx_model(const LoadedRun& run, const std::string& path,
   if (!scale.is_null()) metadata.emplace(kAttentionScaleKey, scale.text());
   const OnnxValues values = options.sparse ? OnnxValues::Sparse : OnnxValues::Dense;
   if (options.only != "int8") {
-    return sparse_notes(export_onnx(*run.model, run.inputs.example_shape, metadata, path, values));
+    export_onnx(*run.model, run.inputs.example_shape, metadata, path, values, {},
+                report_sparse(options));
+    return;
   }
   std::vector<OnnxInt8Weight> weights;
   const std::vector<QuantizedLayer> layers = int8_layers(run);
@@ -62,8 +66,8 @@ ExportNotes export_onnx_model(const LoadedRun& run, const std::string& path,
   // Int8 weights have the batch normalizations behind them in them.
   const auto folded = rebuild_float32_model(run.config, CheckpointFile(run.checkpoint).read().state,
                                             run.inputs.example_shape);
-  return sparse_notes(
-      export_onnx(*folded, run.inputs.example_shape, metadata, path, values, weights));
+  export_onnx(*folded, run.inputs.example_shape, metadata, path, values, weights,
+              report_sparse(options));
 }
 
 }  // namespace lacuna

@@ -122,7 +122,7 @@ constexpr const char* kInt8Formats =
 
 // "int8" or "float32", and for whom float32 would be a surprise a note.
 std::string precision_to_write(const LoadedRun& run, const Format& format,
-                               const ExportOptions& options, std::vector<std::string>& notes) {
+                               const ExportOptions& options) {
   const std::string& only = options.only;
   if (!only.empty() && only != "int8" && only != "float32") {
     throw ConfigError("--only takes int8 or float32, found '" + only + "'");
@@ -139,7 +139,7 @@ std::string precision_to_write(const LoadedRun& run, const Format& format,
   }
   if (!is_quantized || only == "float32") return "float32";
   if (can) return "int8";
-  notes.push_back(
+  options.report_note(
       fmt::format("the file holds the float32 weights of a quantized run; {}", kInt8Formats));
   return "float32";
 }
@@ -206,19 +206,21 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   ExportedRun exported{
       .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
   ExportOptions chosen = options;
-  chosen.only = precision_to_write(run, format, options, exported.notes);
+  chosen.report_note = [&](const std::string& note) {
+    exported.notes.push_back(note);
+    if (options.report_note) options.report_note(note);
+  };
+  chosen.only = precision_to_write(run, format, chosen);
   if (!format.has_scales) fold_attention_scale(run);
-  for (std::string& note : format.write(run, path, chosen)) {
-    exported.notes.push_back(std::move(note));
-  }
-  measure(run, path, format, chosen, exported);
   for (Module* module : run.model->modules()) {
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
-    exported.notes.push_back(
+    chosen.report_note(
         fmt::format("the activations of '{}' are sparsified in this run (`sparsifiers`), which the "
                     "file cannot express",
                     module->path()));
   }
+  format.write(run, path, chosen);
+  measure(run, path, format, chosen, exported);
   return exported;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct ExportOptions {
   bool card = false;
   /// Which checkpoint of a run folder.
   KeptCheckpoint kept = KeptCheckpoint::Best;
+  /// Called with each of ExportedRun::notes before the file is written.
+  std::function<void(const std::string& note)> report_note = {};
 };
 
 struct ExportedRun {
@@ -39,7 +42,8 @@ struct ExportedRun {
   /// Of a file of this format whose weights are all dense, about (csr-npz: of an npz); 0 where all
   /// are dense in this one, whatever their masks.
   int64_t dense_bytes = 0;
-  std::vector<std::string> notes = {};  ///< what the model computes that the file does not state
+  /// What the model computes that the file does not state, and which tools do not read the file.
+  std::vector<std::string> notes = {};
 };
 
 /// Names of the formats, each with a description of one line.

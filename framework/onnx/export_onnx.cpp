@@ -52,7 +52,8 @@ void require_fits(const Module& model) {
 
 size_t export_onnx(Module& model, const Shape& example,
                    const std::map<std::string, std::string>& metadata, const std::string& path,
-                   OnnxValues values, const std::vector<OnnxInt8Weight>& int8) {
+                   OnnxValues values, const std::vector<OnnxInt8Weight>& int8,
+                   const CountSparse& before_writing) {
   require_fits(model);
   const std::vector<Module*> modules = model.modules();
   std::vector<std::string> names = named_inputs_of(modules);
@@ -70,7 +71,7 @@ size_t export_onnx(Module& model, const Shape& example,
   OnnxValue output = value("output", model.output_shape(example));
   if (has_tokens && output.dims.size() == 3) output.dims[1] = kSequence;
   graph.add_output(std::move(output));
-  return write_onnx_file(graph, metadata, path, values, int8);
+  return write_onnx_file(graph, metadata, path, values, int8, before_writing);
 }
 
 }  // namespace lacuna

@@ -22,7 +22,8 @@ namespace lacuna {
 /// may not be longer than its position embedding. *Shapes:* `example` is what the model is given,
 /// without the batch. `metadata` goes into the file (metadata_props). Linear layers whose weights
 /// are among `int8` are written in int8, with QuantizeLinear and DequantizeLinear. Returns the
-/// number of weights that became sparse initializers, which not every tool reads.
+/// number of weights that became sparse initializers, which not every tool reads;
+/// `before_writing` is called with it before there is a file.
 ///
 /// *Errors:* Error that names a layer which has no form in ONNX (a class of a user's, inputs or
 /// outputs that are sparsified, a batch_norm without running statistics), where the values have 2
@@ -31,6 +32,7 @@ namespace lacuna {
 size_t export_onnx(Module& model, const Shape& example,
                    const std::map<std::string, std::string>& metadata, const std::string& path,
                    OnnxValues values = OnnxValues::Dense,
-                   const std::vector<OnnxInt8Weight>& int8 = {});
+                   const std::vector<OnnxInt8Weight>& int8 = {},
+                   const CountSparse& before_writing = {});
 
 }  // namespace lacuna

@@ -187,13 +187,15 @@ void require_onnx_size(uint64_t bytes) {
 
 size_t write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
                        const std::string& path, OnnxValues values,
-                       const std::vector<OnnxInt8Weight>& int8) {
+                       const std::vector<OnnxInt8Weight>& int8, const CountSparse& before_writing) {
   require_onnx_size(bytes(graph));
   if (values == OnnxValues::Sparse) {
     check(model_of(graph, metadata, OnnxValues::Dense, int8), OnnxValues::Dense);
   }
   const onnx::ModelProto model = model_of(graph, metadata, values, int8);
   check(model, values);
+  const auto sparse = static_cast<size_t>(model.graph().sparse_initializer_size());
+  if (before_writing) before_writing(sparse);
   FileReplacement replacement(path);
   errno = 0;
   std::ofstream file(replacement.temporary_path(), std::ios::binary);
@@ -203,7 +205,7 @@ size_t write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::
   file.close();
   replacement.flush();
   replacement.commit();
-  return static_cast<size_t>(model.graph().sparse_initializer_size());
+  return sparse;
 }
 
 }  // namespace lacuna

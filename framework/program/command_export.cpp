@@ -51,7 +51,8 @@ int run_export(const ExportCommand& command) {
                   .only = command.only,
                   .overwrite = command.overwrite,
                   .card = command.card,
-                  .kept = command.last ? KeptCheckpoint::Last : KeptCheckpoint::Best});
+                  .kept = command.last ? KeptCheckpoint::Last : KeptCheckpoint::Best,
+                  .report_note = log_warning});
   if (command.format.empty()) {
     std::printf("wrote the card of step %lld in %s to %s; fill in its licence\n",
                 static_cast<long long>(exported.step), exported.checkpoint.c_str(),
@@ -66,7 +67,6 @@ int run_export(const ExportCommand& command) {
     std::printf("%s: %s; a dense file would take about %s\n", command.out.c_str(),
                 readable(exported.bytes).c_str(), readable(exported.dense_bytes).c_str());
   }
-  for (const std::string& note : exported.notes) log_warning(note);
   return kDone;
 }
 

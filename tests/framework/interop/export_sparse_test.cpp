@@ -99,6 +99,21 @@ TEST_F(SparseExport, ANoteNamesToolsThatDoNotReadSparseInitializers) {
           .notes.empty());
 }
 
+TEST_F(SparseExport, NotesAreReportedBeforeThereIsAFile) {
+  const std::string path = folder_ / "w.onnx";
+  std::vector<std::string> reported;
+  const auto report = [&](const std::string& note) {
+    EXPECT_FALSE(std::filesystem::exists(path));
+    reported.push_back(note);
+  };
+  const ExportedRun exported =
+      export_run(run(), path, {.format = "onnx", .sparse = true, .report_note = report});
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(reported, exported.notes);
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_THAT(reported[0], testing::StartsWith("2 weights are stored as sparse initializers."));
+}
+
 // Text in headers has as many digits as its numbers: 1 % of a file of 9 kB, 3 % with those of zip.
 TEST_F(SparseExport, SizesAreComparedWithThoseOfDenseFiles) {
   for (const auto& [sparse, dense, tolerance] :
