@@ -116,7 +116,7 @@ void cover(const ImageSize& size, const Change& change, float* image) {
 }
 
 // An image as bytes, changed there, and back as a dataset of bytes has it.
-void change_bytes(const AugmentOptions& options, const CounterRng& rng, int64_t index,
+void change_bytes(const AugmentOptions& options, std::span<const uint32_t> operations,
                   const ImageSize& size, std::vector<uint8_t>& bytes, float* image) {
   const int64_t plane = size.height * size.width;
   const auto each = [&](auto&& visit) {
@@ -131,7 +131,7 @@ void change_bytes(const AugmentOptions& options, const CounterRng& rng, int64_t 
     byte = static_cast<uint8_t>(std::lround(std::clamp((value - offset) / scale, 0.0f, 255.0f)));
   });
   rand_augment(
-      options.rand_augment, rng, static_cast<uint64_t>(index),
+      options.rand_augment, operations,
       {.pixels = bytes, .channels = size.channels, .height = size.height, .width = size.width});
   each([](float& value, uint8_t byte, float scale, float offset) {
     value = static_cast<float>(byte) * scale + offset;
@@ -207,13 +207,18 @@ Tensor augmented(const Tensor& inputs, std::span<const int64_t> indices,
   std::vector<uint8_t> bytes(options.rand_augment.operations > 0 ? static_cast<size_t>(step) : 0);
   const float* in = inputs.data();
   float* out = result.mutable_data();
-  const std::vector<uint32_t> words = draw_examples(rng, indices);
-  std::span<const uint32_t> rest = words;
-  for (const int64_t index : indices) {
+  const std::vector<uint32_t> words = draw_examples(rng, indices),
+                              operations = draw_operations(options.rand_augment, rand_rng, indices);
+  std::span<const uint32_t> rest = words, rest_of_operations = operations;
+  for (size_t i = 0; i < indices.size(); ++i) {
     const Change change = change_of(rest, options, size);
     rest = rest.subspan(4 * kUsedDraws);
     write_image(in, size, change, options.padding, out);
-    if (!bytes.empty()) change_bytes(options, rand_rng, index, size, bytes, out);
+    if (!bytes.empty()) {
+      const auto own = rest_of_operations.first(operations.size() / indices.size());
+      change_bytes(options, own, size, bytes, out);
+      rest_of_operations = rest_of_operations.subspan(own.size());
+    }
     cover(size, change, out);
     in += step;
     out += step;

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "lacuna/framework/kernels/select/draws.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -181,15 +183,34 @@ void apply(ImageOperation operation, double strength, const ByteImage& image) {
   }
 }
 
-void rand_augment(const RandAugmentOptions& options, const CounterRng& rng, uint64_t example,
+std::vector<uint32_t> draw_operations(const RandAugmentOptions& options, const CounterRng& rng,
+                                      std::span<const int64_t> examples) {
+  constexpr auto kMost = static_cast<uint64_t>(RandAugmentOptions::kMostOperations);
+  std::vector<uint64_t> numbers;
+  numbers.reserve(2 * static_cast<size_t>(options.operations) * examples.size());
+  for (const int64_t example : examples) {
+    for (uint64_t i = 0; i < static_cast<uint64_t>(options.operations); ++i) {
+      const uint64_t place = 2 * (static_cast<uint64_t>(example) * kMost + i);
+      numbers.push_back(place);      // of the operation
+      numbers.push_back(place + 1);  // of its sign
+    }
+  }
+  std::vector<uint32_t> words(4 * numbers.size());
+  draw_blocks(rng, numbers, words);
+  return words;
+}
+
+void rand_augment(const RandAugmentOptions& options, std::span<const uint32_t> words,
                   const ByteImage& image) {
   const double m = options.magnitude / RandAugmentOptions::kLargestMagnitude;
-  for (uint64_t i = 0; i < static_cast<uint64_t>(options.operations); ++i) {
-    const uint64_t place = 2 * (example * RandAugmentOptions::kMostOperations + i);
-    const auto operation = static_cast<ImageOperation>(rng.below(place, kImageOperations));
+  for (size_t i = 0; i < static_cast<size_t>(options.operations); ++i) {
+    const auto operation = static_cast<ImageOperation>(
+        CounterRng::below_of(drawn_block(words, 2 * i), kImageOperations));
     const bool has_sign =
         operation != ImageOperation::Posterize && operation != ImageOperation::Solarize;
-    apply(operation, has_sign && rng.below(place + 1, 2) == 1 ? -m : m, image);
+    const bool is_negative =
+        has_sign && CounterRng::below_of(drawn_block(words, 2 * i + 1), 2) == 1;
+    apply(operation, is_negative ? -m : m, image);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "lacuna/framework/core/random.h"
 
@@ -49,9 +50,15 @@ struct ByteImage {
 /// `strength` is ± m where the operation has a sign, else m. *Cost:* a few passes over the image.
 void apply(ImageOperation operation, double strength, const ByteImage& image);
 
-/// Applies operations that are drawn for `example` alone, each of the fourteen as likely as any
-/// other. *Source:* Cubuk et al., arXiv:1909.13719; the strengths are torchvision's.
-void rand_augment(const RandAugmentOptions& options, const CounterRng& rng, uint64_t example,
+/// The words from which `rand_augment` chooses an example's operations: eight for each operation,
+/// one example after the other. A pure function of the generator and the example.
+std::vector<uint32_t> draw_operations(const RandAugmentOptions& options, const CounterRng& rng,
+                                      std::span<const int64_t> examples);
+
+/// Applies operations that are drawn for an example alone, each of the fourteen as likely as any
+/// other. `words` are those that draw_operations gives for it. *Source:* Cubuk et al.,
+/// arXiv:1909.13719; the strengths are torchvision's.
+void rand_augment(const RandAugmentOptions& options, std::span<const uint32_t> words,
                   const ByteImage& image);
 
 }  // namespace lacuna

@@ -25,6 +25,23 @@ int64_t random_token(const TokenMasking& masking, const CounterRng& rng, uint64_
   return id;
 }
 
+// What becomes of the chosen tokens, each at its place.
+void replace_chosen(std::span<const size_t> chosen, std::span<int64_t> ids,
+                    const TokenMasking& masking, const CounterRng& rng, uint64_t first_place) {
+  const auto place_of = [&](size_t i) { return (first_place + i) * kDrawsOfAToken; };
+  std::vector<uint64_t> numbers;
+  numbers.reserve(chosen.size());
+  for (const size_t i : chosen) numbers.push_back(place_of(i) + kFate);
+  std::vector<uint32_t> words(4 * numbers.size());
+  draw_blocks(rng, numbers, words);
+  for (size_t c = 0; c < chosen.size(); ++c) {
+    const size_t i = chosen[c];
+    const uint64_t fate = CounterRng::below_of(drawn_block(words, c), 10);
+    if (fate < 8) ids[i] = masking.mask_id;
+    if (fate == 8) ids[i] = random_token(masking, rng, place_of(i) + kToken);
+  }
+}
+
 }  // namespace
 
 void mask_tokens(std::span<int64_t> ids, std::span<int64_t> labels, const TokenMasking& masking,
@@ -38,17 +55,9 @@ void mask_tokens(std::span<int64_t> ids, std::span<int64_t> labels, const TokenM
   const auto wanted =
       static_cast<int64_t>(std::llround(masking.fraction * static_cast<double>(open)));
   int64_t missing = std::clamp<int64_t>(wanted, 1, open);
-  const auto place_of = [&](size_t i) { return (example * labels.size() + i) * kDrawsOfAToken; };
-  const auto decide = [&](size_t i, uint64_t drawn) {
-    if (drawn >= static_cast<uint64_t>(missing)) {
-      labels[i] = kIgnoredLabel;
-      return;
-    }
-    --missing;
-    const uint64_t fate = rng.below(place_of(i) + kFate, 10);
-    if (fate < 8) ids[i] = masking.mask_id;
-    if (fate == 8) ids[i] = random_token(masking, rng, place_of(i) + kToken);
-  };
+  const uint64_t first_place = example * labels.size();
+  std::vector<size_t> chosen;
+  chosen.reserve(static_cast<size_t>(missing));
   constexpr size_t kDrawn = 128;  // at a time
   std::array<size_t, kDrawn> tokens;
   std::array<uint64_t, kDrawn> numbers;
@@ -57,16 +66,23 @@ void mask_tokens(std::span<int64_t> ids, std::span<int64_t> labels, const TokenM
     size_t count = 0;
     for (; count < std::min(kDrawn, static_cast<size_t>(open)); ++next) {
       if (labels[next] == kIgnoredLabel) continue;
-      numbers[count] = place_of(next) + kIsChosen;
+      numbers[count] = (first_place + next) * kDrawsOfAToken + kIsChosen;
       tokens[count++] = next;
     }
     draw_blocks(rng, std::span(numbers).first(count), words);
     for (size_t i = 0; i < count; ++i) {
       // Of those that are open, each is as likely to be among the missing.
       const auto candidates = static_cast<uint64_t>(open--);
-      decide(tokens[i], CounterRng::below_of(drawn_block(words, i), candidates));
+      const uint64_t drawn = CounterRng::below_of(drawn_block(words, i), candidates);
+      if (drawn < static_cast<uint64_t>(missing)) {
+        --missing;
+        chosen.push_back(tokens[i]);
+      } else {
+        labels[tokens[i]] = kIgnoredLabel;
+      }
     }
   }
+  replace_chosen(chosen, ids, masking, rng, first_place);
 }
 
 }  // namespace lacuna

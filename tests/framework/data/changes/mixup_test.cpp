@@ -55,6 +55,28 @@ TEST(Mixup, GivesTheOwnLabelTheLargerShare) {
   EXPECT_EQ(alone[0].own_share, mixtures[77].own_share);
 }
 
+// Draws are made many at a time; they are those of each example's own places.
+TEST(Mixup, DrawsTheNumbersOfEachExample) {
+  const CounterRng rng(3, "test", 1);
+  for (const double alpha : {0.2, 1.0, 4.0}) {
+    for (const int64_t count : {0, 1, 7, 8, 9, 100}) {
+      std::vector<int64_t> indices(static_cast<size_t>(count));
+      std::iota(indices.begin(), indices.end(), int64_t{40});
+      const auto mixtures = draw_mixtures(indices, 1000, alpha, rng);
+      ASSERT_EQ(mixtures.size(), indices.size());
+      for (size_t i = 0; i < indices.size(); ++i) {
+        const auto place = 2 * static_cast<uint64_t>(indices[i]);
+        const double b = draw_beta(rng, place, alpha);
+        EXPECT_EQ(mixtures[i].own_share, static_cast<float>(std::max(b, 1.0 - b)));
+        EXPECT_EQ(mixtures[i].other, static_cast<int64_t>(rng.below((place + 1) << 32, 1000)));
+      }
+    }
+  }
+  // As drawn one at a time, up to the last bits of the logarithm.
+  EXPECT_NEAR(draw_beta(rng, 5, 0.2), 0.99971681499965548, 1e-12);
+  EXPECT_NEAR(draw_beta(rng, 6, 4.0), 0.55413580981512367, 1e-12);
+}
+
 TEST(Mixup, MixesExamples) {
   Tensor own = Tensor::from(Shape{2, 2}, std::vector<float>{0, 4, 8, 12});
   mix(own, Tensor::from(Shape{2, 2}, std::vector<float>{4, 0, 0, 0}),

@@ -99,17 +99,39 @@ TEST(RandAugment, MakesHistogramsFlat) {
   EXPECT_EQ(changed(ImageOperation::Equalize, 0.0, Bytes(4, 9), 1, 2, 2), Bytes(4, 9));
 }
 
+void augment(const RandAugmentOptions& options, const CounterRng& rng, int64_t example,
+             const ByteImage& image) {
+  rand_augment(options, draw_operations(options, rng, std::vector<int64_t>{example}), image);
+}
+
+// Draws are made many at a time; they are those of each operation's own places.
+TEST(RandAugment, DrawsTheNumbersOfEachExample) {
+  const CounterRng rng(4, "test", 2);
+  for (const int64_t operations : {0, 1, 2, 16}) {
+    const std::vector<int64_t> examples = {3, 0, 700, 12, 13};
+    const auto words = draw_operations({.operations = operations}, rng, examples);
+    std::vector<uint32_t> expected;
+    for (const int64_t example : examples) {
+      for (int64_t number = 0; number < 2 * operations; ++number) {
+        const auto block = rng.block(static_cast<uint64_t>(32 * example + number));
+        expected.insert(expected.end(), block.begin(), block.end());
+      }
+    }
+    EXPECT_EQ(words, expected) << operations;
+  }
+}
+
 TEST(RandAugment, IsAFunctionOfTheExample) {
   const RandAugmentOptions options{.operations = 2, .magnitude = 20.0};
-  const auto of = [&](uint64_t example, uint64_t epoch) {
+  const auto of = [&](int64_t example, uint64_t epoch) {
     Bytes image = ramp(3 * 64);
-    rand_augment(options, CounterRng(1, "test", epoch), example,
-                 {.pixels = image, .channels = 3, .height = 8, .width = 8});
+    augment(options, CounterRng(1, "test", epoch), example,
+            {.pixels = image, .channels = 3, .height = 8, .width = 8});
     return image;
   };
   EXPECT_EQ(of(5, 2), of(5, 2));
   std::set<Bytes> different;
-  for (uint64_t example = 0; example < 200; ++example) different.insert(of(example, 0));
+  for (int64_t example = 0; example < 200; ++example) different.insert(of(example, 0));
   EXPECT_GT(different.size(), 60u);
   EXPECT_NE(of(5, 2), of(5, 3));
 }
@@ -135,8 +157,8 @@ TEST(RandAugment, ChangesNormalizedInputsAsTheirBytes) {
       bytes[static_cast<size_t>(j)] = static_cast<uint8_t>((i * 20 + j) * 37 % 256);
     }
     const Bytes before = bytes;
-    rand_augment(options.rand_augment, CounterRng(1, "rand_augment", 2), static_cast<uint64_t>(i),
-                 {.pixels = bytes, .channels = 1, .height = 4, .width = 5});
+    augment(options.rand_augment, CounterRng(1, "rand_augment", 2), i,
+            {.pixels = bytes, .channels = 1, .height = 4, .width = 5});
     same += bytes == before ? 1 : 0;
     for (int64_t j = 0; j < 20; ++j) {
       EXPECT_EQ(result.data()[i * 20 + j],

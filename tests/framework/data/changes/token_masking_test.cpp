@@ -57,6 +57,14 @@ TEST(TokenMasking, ChoosesAFractionOfEachExample) {
   }
 }
 
+// Token `number` of those that are not special.
+int64_t ordinary_token(uint64_t number) {
+  for (int64_t id = 0;; ++id) {
+    const bool is_special = id == 0 || id == 1 || id == kMask || id == 7;
+    if (!is_special && number-- == 0) return id;
+  }
+}
+
 // Draws are made many at a time; they are those of each token's own place.
 TEST(TokenMasking, DrawsTheNumbersOfEachToken) {
   for (const size_t length : {1, 127, 128, 129, 300}) {
@@ -69,13 +77,20 @@ TEST(TokenMasking, DrawsTheNumbersOfEachToken) {
         static_cast<uint64_t>(std::ranges::count_if(ids, [](int64_t id) { return id != 7; }));
     auto missing =
         std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(0.3 * static_cast<double>(open))));
-    std::vector<int64_t> expected;
+    Example expected{ids, {}};
     for (size_t i = 0; i < length; ++i) {
-      const bool is_chosen = ids[i] != 7 && rng.below(3 * (example * length + i), open--) < missing;
+      const uint64_t place = 3 * (example * length + i);
+      const bool is_chosen = ids[i] != 7 && rng.below(place, open--) < missing;
       if (is_chosen) --missing;
-      expected.push_back(is_chosen ? ids[i] : kIgnoredLabel);
+      expected.labels.push_back(is_chosen ? ids[i] : kIgnoredLabel);
+      if (!is_chosen) continue;
+      const uint64_t fate = rng.below(place + 1, 10);
+      if (fate < 8) expected.ids[i] = kMask;
+      if (fate == 8) expected.ids[i] = ordinary_token(rng.below(place + 2, kVocabulary - 4));
     }
-    EXPECT_EQ(hide(ids, example, /*epoch=*/2, 0.3).labels, expected) << length;
+    const Example hidden = hide(ids, example, /*epoch=*/2, 0.3);
+    EXPECT_EQ(hidden.labels, expected.labels) << length;
+    EXPECT_EQ(hidden.ids, expected.ids) << length;
   }
 }
 
