@@ -1,27 +1,29 @@
 #include "lacuna/sparsity/masks/balanced_mask.hpp"
-#include "lacuna/sparsity/options/group_count.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/kernels/select/draws.hpp"
+#include "lacuna/sparsity/options/group_count.hpp"
+
 namespace lacuna {
 namespace {
 
-// Fisher and Yates's shuffle; `draw` is the generator's next index.
+// Fisher and Yates's shuffle.
 template <class T>
-void shuffle(const CounterRng& rng, uint64_t& draw, std::vector<T>& values) {
+void shuffle(Draws& draws, std::vector<T>& values) {
   for (size_t last = values.size(); last > 1; --last) {
-    std::swap(values[last - 1], values[rng.below(draw++, last)]);
+    std::swap(values[last - 1], values[draws.below(last)]);
   }
 }
 
 // A shuffled deck of some columns, without end: it is shuffled again when all have been dealt.
 class Deck {
  public:
-  Deck(const CounterRng& rng, uint64_t& draw, uint32_t first, uint32_t size)
-      : rng_(rng), draw_(draw), first_(first), cards_(size), held_by_(size, 0) {
+  Deck(Draws& draws, uint32_t first, uint32_t size)
+      : draws_(draws), first_(first), cards_(size), held_by_(size, 0) {
     std::iota(cards_.begin(), cards_.end(), 0u);
     next_ = cards_.size();
   }
@@ -32,7 +34,7 @@ class Deck {
     const size_t rest = cards_.size() - next_;
     take(std::min(count, rest), hand);
     if (count <= rest) return;
-    shuffle(rng_, draw_, cards_);
+    shuffle(draws_, cards_);
     next_ = 0;
     // Columns that this hand holds already give way to the next that it does not.
     const size_t missing = count - rest;
@@ -54,8 +56,7 @@ class Deck {
     }
   }
 
-  const CounterRng& rng_;
-  uint64_t& draw_;
+  Draws& draws_;
   uint32_t first_;
   std::vector<uint32_t> cards_;
   std::vector<uint32_t> held_by_;  // by card: the last hand that it went to
@@ -76,10 +77,10 @@ Positions balanced_mask(const CounterRng& rng, const Shape& shape, int64_t nnz,
   if (nnz == 0) return Positions(shape);
   const bool by_columns = groups.along == ScoreGroups::Along::Columns;
   const int64_t decks = by_columns ? count_of_groups(groups, shape) : 1;
-  uint64_t draw = 0;
+  Draws draws(rng);
   std::vector<Deck> deck;
   for (int64_t d = 0; d < decks; ++d) {
-    deck.emplace_back(rng, draw, static_cast<uint32_t>(d * (columns / decks)),
+    deck.emplace_back(draws, static_cast<uint32_t>(d * (columns / decks)),
                       static_cast<uint32_t>(columns / decks));
   }
   std::vector<int64_t> row_begin{0};
@@ -137,15 +138,15 @@ Positions revive_empty(const CounterRng& rng, int64_t per_group, const Positions
                        const GroupIndex& groups, int64_t taps) {
   if (kept.rows() == 0 || kept.columns() == 0) return kept;
   std::vector<int64_t> rows = empty_rows(kept), channels = empty_channels(kept, taps);
-  uint64_t draw = 0;
-  shuffle(rng, draw, rows);
-  shuffle(rng, draw, channels);
+  Draws draws(rng);
+  shuffle(draws, rows);
+  shuffle(draws, channels);
   std::vector<int64_t> room = room_in_groups(per_group, kept, groups);
   std::vector<int64_t> added;
   // Each has a row or a channel of its own, so that no two are the same.
   for (size_t i = 0; i < std::max(rows.size(), channels.size()); ++i) {
     const auto any = [&](int64_t count) {
-      return static_cast<int64_t>(rng.below(draw++, static_cast<uint64_t>(count)));
+      return static_cast<int64_t>(draws.below(static_cast<uint64_t>(count)));
     };
     const int64_t row = i < rows.size() ? rows[i] : any(kept.rows());
     int64_t column = 0;

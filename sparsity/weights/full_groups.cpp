@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/random.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 #include "lacuna/sparsity/masks/scores.h"
 
 namespace lacuna {
@@ -29,9 +30,9 @@ std::optional<MaskSet> mask_with_full_groups(const SparseWeight& weight, MaskSou
   if (inherits || method == "topk") {
     scores = magnitudes(weight.parameter().to_dense().storage());
   } else if (method == "random") {
-    const CounterRng rng(seed, weight.name() + "/init_mask");
+    DrawnWords words(CounterRng(seed, weight.name() + "/init_mask"));
     scores.resize(static_cast<size_t>(weight.numel()));
-    for (size_t i = 0; i < scores.size(); ++i) scores[i] = rng.uniform(i);
+    for (float& score : scores) score = CounterRng::uniform_of(words.next());
   } else {
     return std::nullopt;
   }

@@ -45,12 +45,12 @@ SyntheticDataset::SyntheticDataset(SyntheticOptions options)
   const auto drawn =
       static_cast<size_t>(std::max(1.0, std::round(options_.informative * features)));
   for (size_t c = 0; c < means_.size(); ++c) {
-    const CounterRng rng(options_.seed, "synthetic.means", c);
+    Draws draws(CounterRng(options_.seed, "synthetic.means", c));
     ClassMean& mean = means_[c];
     mean.features.resize(drawn);
     mean.signs.resize(drawn);
     for (size_t i = 0; i < drawn; ++i) {
-      const uint64_t draw = rng.below(i, 2 * static_cast<uint64_t>(options_.features));
+      const uint64_t draw = draws.below(2 * static_cast<uint64_t>(options_.features));
       mean.features[i] = static_cast<uint32_t>(draw / 2);
       mean.signs[i] = draw % 2 == 0 ? 1 : -1;
     }
