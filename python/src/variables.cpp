@@ -291,7 +291,8 @@ void bind_losses(py::module_& module) {
       py::arg("label_smoothing") = 0.0,
       "The mean over the labels of -log softmax(input)[label], as in PyTorch. input: logits "
       "[examples, ..., classes]. target: integers [examples, ...]; a label of -100 is ignored. "
-      "weight: one factor per class. Raises ShapeError, DataError, ConfigError.");
+      "If all are, or all have weight 0, the result is 0 without a gradient, where PyTorch gives "
+      "NaN. weight: one factor per class. Raises ShapeError, DataError, ConfigError.");
   module.def(
       "mse_loss",
       [](const py::object& prediction, const py::object& target) {

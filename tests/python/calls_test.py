@@ -145,6 +145,7 @@ def test_losses_equal_their_formulas():
     counted = labels >= 0
     expected = -log[np.arange(5)[counted], labels[counted]].mean()
     assert lc.cross_entropy(logits, labels).item() == pytest.approx(expected, rel=1e-5)
+    assert lc.cross_entropy(logits, np.full(5, -100)).item() == 0.0  # PyTorch: NaN
     targets = (logits > 0).astype(np.float32)
     expected = np.log1p(np.exp(-np.abs(logits))).mean()
     found = lc.binary_cross_entropy_with_logits(logits, targets).item()
