@@ -110,7 +110,6 @@ HWY_NOINLINE void product_tile(const NmRun& run) {
 
 void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* values,
                    const float* x, int64_t width, const float* bias, float* y, bool prefetch_next) {
-  const bool by_loads = spreads_by_loads();
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     const NmRun run{.begin = begin,
                     .end = end,
@@ -121,8 +120,8 @@ void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* v
                     .next_slab = prefetch_next ? s.form.rows * kSlabRowBytes : 0};
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       with_code(s.form, [&]<class Code>(Code) HWY_ATTR {
-        for_each_tile(s, {0, s.form.tiles()}, run, [&](const NmRun& r) HWY_ATTR {
-          (by_loads ? product_tile<Code, n, true> : product_tile<Code, n, false>)(r);
+        with_spread([&](auto by_loads) HWY_ATTR {
+          for_each_tile(s, {0, s.form.tiles()}, run, product_tile<Code, n, by_loads.value>);
         });
       });
     });
