@@ -173,15 +173,15 @@ void csr_for_each_stretch(const CsrStream& stream, Visit&& visit) {
         // The shared columns and the other columns ascend separately.
         int64_t next = group.first_value + i * group.length, end = next + group.shared;
         int64_t other = end, end_other = next + group.length;
-        while (next < end || other < end_other) {
-          if (next == end || (other < end_other && offsets[other] < offsets[next])) {
-            std::swap(next, other);
-            std::swap(end, end_other);
-          }
-          const int64_t first = next++;
-          while (next < end && (other == end_other || offsets[next] < offsets[other])) ++next;
-          visit(row, first, tile.first_column, next - first);
+        // One at a time and without a branch on which comes first, which would be mispredicted.
+        while (next < end && other < end_other) {
+          const bool is_other = offsets[other] < offsets[next];
+          visit(row, is_other ? other : next, tile.first_column, int64_t{1});
+          next += is_other ? 0 : 1;
+          other += is_other ? 1 : 0;
         }
+        if (next < end) visit(row, next, tile.first_column, end - next);
+        if (other < end_other) visit(row, other, tile.first_column, end_other - other);
       }
     }
   }
