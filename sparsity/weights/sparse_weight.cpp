@@ -79,7 +79,13 @@ void SparseWeight::set_lifetime(PatternLifetime lifetime) {
   if (pattern.lifetime() != lifetime) parameter_->set_pattern(pattern.with_lifetime(lifetime));
 }
 
+bool SparseWeight::has_lost_pattern() const {
+  if (!selector_.pattern().is_structured() || known_.lock() == parameter_->pattern()) return false;
+  return selector_.fit(mask()) == MaskSelector::Fit::None;
+}
+
 MaskUpdate SparseWeight::note(const MaskSet& mask, const MaskChange& change) {
+  if (mask.is_known_to_have(selector_.pattern())) known_ = parameter_->pattern();
   if (ever_active_) {
     const auto see = [this](int64_t word, uint64_t bits) {
       ever_active_->count += ever_active_->bits.set_in_word(word, bits);

@@ -43,6 +43,10 @@ class SparseWeight {
 
   /// Selects the positions that are kept, dropped and grown.
   const MaskSelector& selector() const { return selector_; }
+  /// Whether the current positions are not of the selector's pattern. Without rows or columns, as
+  /// after `lacuna shrink`, a mask may have lost it. *Cost:* O(nnz), and nothing for a mask whose
+  /// maker states the pattern.
+  bool has_lost_pattern() const;
   /// The current positions.
   MaskSet mask() const { return MaskSet(parameter_->pattern()); }
   /// Its values at the current positions, ascending by flat index.
@@ -92,6 +96,7 @@ class SparseWeight {
   int64_t target_nnz_ = 0;
   double target_sparsity_ = 0.0;
   std::optional<EverActive> ever_active_;  // none for a parameter that is too large
+  std::weak_ptr<const Pattern> known_;     // a pattern whose mask is known to fit the selector
   std::shared_ptr<DenseGradient> gradient_;
   std::optional<MasterWeight> master_;
 };

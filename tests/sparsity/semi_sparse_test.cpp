@@ -12,6 +12,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/layouts/dense_fallback.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/semi_sparse.h"
@@ -40,6 +41,70 @@ SemiSparse semi_sparse(int64_t every = 1, double decay = 0.0) {
                      .layout = "masked",  // what auto measures shall not decide on the rounding
                      .every = every,
                      .decay = decay});
+}
+
+// Masked, which counts how often its positions are listed: that takes several times as long as the
+// rest of a step, whose masks stay bits.
+class CountingLayout final : public DenseFallbackLayout {
+ public:
+  mutable int lists = 0;
+
+  std::string_view name() const override { return "counting"; }
+  std::shared_ptr<const PatternIndex> make_index(const Shape& shape,
+                                                 const Positions& positions) const override {
+    return masked_layout().make_index(shape, positions);
+  }
+  std::shared_ptr<const PatternIndex> make_index_of_mask(const Shape& shape,
+                                                         const BitMask& mask) const override {
+    return masked_layout().make_index_of_mask(shape, mask);
+  }
+  Positions positions(const Pattern& pattern) const override {
+    ++lists;
+    return masked_layout().positions(pattern);
+  }
+  int64_t stored_size(const Pattern& pattern) const override { return pattern.numel(); }
+  void compact(const Pattern& pattern, std::span<const float> stored,
+               std::span<float> elements) const override {
+    masked_layout().compact(pattern, stored, elements);
+  }
+  void expand(const Pattern& pattern, std::span<const float> elements,
+              std::span<float> stored) const override {
+    masked_layout().expand(pattern, elements, stored);
+  }
+  Tensor to_dense(const Pattern& pattern, std::span<const float> values) const override {
+    return masked_layout().to_dense(pattern, values);
+  }
+  void from_dense(const Pattern& pattern, std::span<const float> dense,
+                  std::span<float> values) const override {
+    masked_layout().from_dense(pattern, dense, values);
+  }
+  void prune(const Pattern& pattern, std::span<float> values) const override {
+    masked_layout().prune(pattern, values);
+  }
+};
+
+TEST(SemiSparse, ListsNoPositionsInAStep) {
+  const CountingLayout counting;
+  for (const PatternShape& pattern : {PatternShape::nm(2, 4), PatternShape::transposable_2_4(),
+                                      PatternShape::nm(2, 4, 8), PatternShape::block(4, 4)}) {
+    TestModel model, masked;
+    SemiSparseOptions options{.pattern = pattern,
+                              .sparsity = pattern.is_nm() ? SparsityTarget() : 0.5,
+                              .param_filter = "fc1.weight",
+                              .layout = counting};
+    SemiSparse algorithm(options);
+    options.layout = "masked";
+    SemiSparse reference(options);
+    model.apply(algorithm);
+    masked.apply(reference);
+    const int before = counting.lists;
+    for (int step = 0; step < 3; ++step) {
+      model.step();
+      masked.step();
+    }
+    EXPECT_EQ(counting.lists, before) << pattern.to_string();
+    EXPECT_EQ(whole(model.weight()), whole(masked.weight())) << pattern.to_string();
+  }
 }
 
 TEST(SemiSparse, TrainsAMasterByTheGradientOfItsLargestPart) {
