@@ -1,7 +1,6 @@
 // The layouts of blocks, and of N:M shared by rows: values, gradient and states in the order of a
 // stream of cells, nnz long.
 #include "lacuna/framework/layouts/formats/block_layout.hpp"
-#include "lacuna/framework/layouts/batch_sums.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/bit_words.h"
 #include "lacuna/framework/kernels/blocks/block_gradient.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 #include "lacuna/framework/layouts/formats/block_index.hpp"
 #include "lacuna/framework/layouts/formats/csr_layout.hpp"
 #include "lacuna/framework/layouts/formats/csr_products.hpp"
@@ -47,30 +48,28 @@ class BlockLayout final : public Layout {
                                                          const BitMask& mask) const override {
     constexpr int64_t kWord = 64;
     const int64_t rows = matrix_rows(shape), columns = matrix_columns(shape);
-    if (cells_.is_transposed || columns % kWord != 0 || mask.size() >= kMostInTiles) {
+    if (cells_.is_transposed || mask.size() >= kMostInTiles) {
       return make_index(shape, Positions::of(shape, mask));
     }
     require_tile_sides(pattern_, shape);
     const int64_t height = pattern_.unit_rows();
     std::vector<int64_t> begin{0};
     std::vector<uint32_t> cells, in_row;
+    const auto word_at = [&](int64_t row, int64_t column) {
+      const uint64_t word = bits_from(mask.words(), row * columns + column);
+      const int64_t left = columns - column;
+      return left < kWord ? word & ((uint64_t{1} << left) - 1) : word;
+    };
     for (int64_t first = 0; first < rows; first += height) {
-      const auto words_of = [&](int64_t row) {
-        return mask.words().subspan(static_cast<size_t>(row * columns / kWord),
-                                    static_cast<size_t>(columns / kWord));
-      };
-      for (int64_t row = first + 1; row < first + height; ++row) {
-        if (!std::ranges::equal(words_of(row), words_of(first))) {
-          refuse_tile_row(pattern_, shape, row, first);
-        }
-      }
       in_row.clear();
-      int64_t column = 0;
-      for (uint64_t word : words_of(first)) {
+      for (int64_t column = 0; column < columns; column += kWord) {
+        uint64_t word = word_at(first, column);
+        for (int64_t row = first + 1; row < first + height; ++row) {
+          if (word_at(row, column) != word) refuse_tile_row(pattern_, shape, row, first);
+        }
         for (; word != 0; word &= word - 1) {
           in_row.push_back(static_cast<uint32_t>(column + std::countr_zero(word)));
         }
-        column += kWord;
       }
       require_row_of_tiles(pattern_, shape, first, in_row);
       const PatternShape& cell = cells_.cell;
