@@ -22,6 +22,7 @@ void write_checkpoints() {
   checkpoint.state.set("model/fc2.weight/shape", std::vector<int64_t>{2, 3});
   checkpoint.state.set("model/fc2.weight/indptr", std::vector<int64_t>{0, 1, 3});
   checkpoint.state.set("model/fc2.weight/indices", std::vector<uint32_t>{2, 0, 1});
+  checkpoint.state.set("quantized/fc2.weight/values", SignedBytes{Shape{3}, {-128, 127, 0}});
   checkpoint.state.set("trainer/step", int64_t{30});
   checkpoint.state.set("trainer/best", 0.5);
   checkpoint.state.set("trainer/kind", std::string("adam"));
@@ -32,14 +33,15 @@ void write_checkpoints() {
 
 void write_quantized() {
   Checkpoint checkpoint{.state = {}, .config_yaml = "model: [flatten]\n", .step = 5};
-  const ByteArray values{Shape{3}, {1, 254, 127}};
+  const StateDict::Value values = SignedBytes{Shape{3}, {1, -2, 127}},
+                         earlier = ByteArray{Shape{3}, {1, 254, 127}};
   checkpoint.state.set("model/fc1.weight/shape", std::vector<int64_t>{2, 3});
   checkpoint.state.set("model/fc1.weight/indptr", std::vector<int64_t>{0, 1, 3});
   checkpoint.state.set("model/fc1.weight/indices", std::vector<uint32_t>{2, 0, 1});
   checkpoint.state.set("model/fc2.weight_mask", ByteArray{Shape{2, 2}, {1, 0, 1, 1}});
   for (const std::string name : {"fc1.weight", "fc2.weight"}) {
     const std::string at = "quantized/" + name + "/";
-    checkpoint.state.set(at + "values", values);
+    checkpoint.state.set(at + "values", name == "fc1.weight" ? values : earlier);
     checkpoint.state.set(at + "scales", some_tensor(Shape{2}));
     checkpoint.state.set(at + "input_scale", 0.5);
     checkpoint.state.set(at + "input_zero", int64_t{3});

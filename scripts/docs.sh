@@ -39,6 +39,6 @@ for empty in "$site"/*_8md.html; do
   echo "<!DOCTYPE html><meta http-equiv=\"refresh\" content=\"0; url=$page.html\">" >"$empty"
 done
 # Doxygen links to nested classes even if all of them are private, and so not on the page.
-grep -L 'name="nested-classes"' "$site"/class*.html |
-  xargs sed -i 's|<a href="#nested-classes">Classes</a> &#124;||'
+{ grep -L 'name="nested-classes"' "$site"/class*.html || true; } |
+  xargs -r sed -i 's|<a href="#nested-classes">Classes</a> &#124;||'
 echo "The site is $site/index.html"

@@ -68,7 +68,7 @@ void DynamicSparsityAlgorithm::update(Optimizer&) {
     const ProfileSpan span(Work::Parameter, weight.name());
     if (weight.master() != nullptr) weight.master()->take_part();
     const MaskSet present = weight.mask();
-    const bool is_lost = weight.has_lost_pattern();
+    const bool is_lost = weight.has_lost_pattern(present);
     if (is_lost) install(weight, initial_mask(weight, MaskSource::Inherited), &present);
     const MaskSet mask = is_lost ? weight.mask() : present;
     const PatternPtr pattern = weight.parameter().pattern();

@@ -13,7 +13,7 @@ namespace lacuna {
 CalibrationRun calibration_run(const CalibrationData& data, const CalibrationOptions& given,
                                std::string_view who);
 
-/// What gives the number of calibration examples of a section: `calibration.examples` or
+/// The value that sets the number of calibration examples of a section: `calibration.examples` or
 /// `calibration.batches`, `calibration`, or the section itself if it has none of them.
 Config calibration_place(const Config& section);
 

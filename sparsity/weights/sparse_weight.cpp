@@ -79,9 +79,9 @@ void SparseWeight::set_lifetime(PatternLifetime lifetime) {
   if (pattern.lifetime() != lifetime) parameter_->set_pattern(pattern.with_lifetime(lifetime));
 }
 
-bool SparseWeight::has_lost_pattern() const {
+bool SparseWeight::has_lost_pattern(const MaskSet& present) const {
   if (!selector_.pattern().is_structured() || known_.lock() == parameter_->pattern()) return false;
-  return selector_.fit(mask()) == MaskSelector::Fit::None;
+  return selector_.fit(present) == MaskSelector::Fit::None;
 }
 
 MaskUpdate SparseWeight::note(const MaskSet& mask, const MaskChange& change) {

@@ -43,10 +43,10 @@ class SparseWeight {
 
   /// Selects the positions that are kept, dropped and grown.
   const MaskSelector& selector() const { return selector_; }
-  /// Whether the current positions are not of the selector's pattern. Without rows or columns, as
-  /// after `lacuna shrink`, a mask may have lost it. *Cost:* O(nnz), and nothing for a mask whose
-  /// maker states the pattern.
-  bool has_lost_pattern() const;
+  /// Whether the current positions (`present`) are not of the selector's pattern. Without rows or
+  /// columns, as after `lacuna shrink`, a mask may have lost it. *Cost:* O(nnz), and nothing for a
+  /// mask whose maker states the pattern.
+  bool has_lost_pattern(const MaskSet& present) const;
   /// The current positions.
   MaskSet mask() const { return MaskSet(parameter_->pattern()); }
   /// Its values at the current positions, ascending by flat index.

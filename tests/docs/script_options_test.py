@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Scripts refuse options that they do not have, and --help explains them: none works on because nobody read its options.
+"""Scripts refuse options that they do not have, and --help explains them: none runs because its options were ignored.
 
 Each script runs alone with its siblings in a folder without sources, so that one that works on changes nothing here.
 

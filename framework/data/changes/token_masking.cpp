@@ -25,7 +25,7 @@ int64_t random_token(const TokenMasking& masking, const CounterRng& rng, uint64_
   return id;
 }
 
-// What becomes of the chosen tokens, each at its place.
+// Replaces the chosen tokens, each by its own draws.
 void replace_chosen(std::span<const size_t> chosen, std::span<int64_t> ids,
                     const TokenMasking& masking, const CounterRng& rng, uint64_t first_place) {
   const auto place_of = [&](size_t i) { return (first_place + i) * kDrawsOfAToken; };

@@ -85,7 +85,7 @@ class Hdf5File {
   Hdf5Type type(std::string_view path) const;
   /// Whether the elements are unsigned bytes, as in masks and images that are not scaled yet.
   bool is_uint8(std::string_view path) const;
-  /// Whether they are integers of 8 bits with a sign.
+  /// Whether they are signed integers of 8 bits.
   bool is_int8(std::string_view path) const;
   /// Whether they are unsigned integers of 32 bits, as for column indices.
   bool is_uint32(std::string_view path) const;

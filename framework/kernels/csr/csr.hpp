@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/accumulate.h"

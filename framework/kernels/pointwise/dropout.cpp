@@ -169,7 +169,7 @@ class Dropout {
 
   // `block` is counted from the first block of the first row.
   void row(int64_t block, const float* x, float* y, uint64_t* bits, int64_t count) const {
-    std::array<uint32_t, kBuffer> words;
+    alignas(64) std::array<uint32_t, kBuffer> words;
     for (int64_t begin = 0; begin < count; begin += kBuffer) {
       const int64_t some = std::min(kBuffer, count - begin);
       draw(first_ + static_cast<uint64_t>(block + begin / 4), (some + 3) / 4, words.data());
@@ -181,7 +181,7 @@ class Dropout {
   void slab(int64_t slab, int64_t blocks, int64_t features, const float* x, float* y,
             uint64_t* bits) const {
     static_assert(kBuffer == 4 * kSlabWidth);
-    std::array<uint32_t, kBuffer> words;
+    alignas(64) std::array<uint32_t, kBuffer> words;
     for (int64_t begin = 0; begin < features; begin += 4) {
       const int64_t columns = std::min<int64_t>(4, features - begin);
       lanes(first_ + static_cast<uint64_t>(slab * kSlabWidth * blocks + begin / 4),

@@ -91,7 +91,7 @@ std::vector<OneShotPruning*> require_one_shot(const Experiment& e) {
   return all;
 }
 
-// Weights and examples that cannot be pruned by are reported at the section.
+// Errors of weights and of calibration examples name the section.
 void prune_all(const Config& section, const std::vector<OneShotPruning*>& algorithms) {
   try {
     at_position(section, [&] {

@@ -100,11 +100,16 @@ ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOpt
     calibration_ = calibration_on(section, options.calibration, from.data.train->size(),
                                   from.train.batch_size);
   }
+  const auto of_data = [&](const DataError& error) {
+    return DataError(section.where() + ": " + error.what());
+  };
   try {
     kept_ = choose(options, section);
   } catch (const ConfigError& error) {
     if (std::string_view(error.what()).starts_with(section.where())) throw;
     section.error(error.what());
+  } catch (const DataError& error) {
+    throw of_data(error);
   }
   const double seconds = after_.seconds;
   after_ = costs(kept_);
@@ -112,7 +117,7 @@ ShrunkModel::ShrunkModel(Experiment& from, const Config& config, const ShrinkOpt
   try {
     fit(options);
   } catch (const DataError& error) {
-    throw DataError(section.where() + ": " + error.what());
+    throw of_data(error);
   }
 }
 

@@ -26,7 +26,6 @@
 #include "lacuna/framework/program/actions/picture_size.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
-#include "lacuna/framework/program/settings/list_sections.hpp"
 #include "lacuna/framework/program/settings/sweep_plan.hpp"
 #include "lacuna/framework/program/settings/sweep_settings.hpp"
 #include "lacuna/framework/records/json_text.hpp"
@@ -128,11 +127,7 @@ class Sweep {
     Config config =
         request_.config_path.empty() ? request_.config.clone() : load_yaml(request_.config_path);
     // Not by apply_overrides: sweep.yaml of earlier sweeps has all that was set.
-    for (const std::string& text : request.overrides) {
-      write_out_short_form(config, text);
-      require_map_for_key(config, text);
-      apply_override(config, text);
-    }
+    for (const std::string& text : request.overrides) apply_assignment(config, text);
     const Config train = config.is_map() ? config.get("train") : Config();
     const bool is_seeded = train.is_map() && train.has("seed");
     const int64_t first = is_seeded ? train.required<int64_t>("seed") : 0;

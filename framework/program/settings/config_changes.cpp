@@ -307,17 +307,20 @@ void erase_other_lengths(Config& config, const std::string& path) {
 
 }  // namespace
 
+void apply_assignment(Config& config, const std::string& assignment) {
+  if (set_all_layouts(config, assignment)) return;
+  write_out_short_form(config, assignment);
+  require_map_for_key(config, assignment);
+  apply_override(config, assignment);
+  if (is_layout_path(path_of(assignment))) config.erase("csr_up_to");
+}
+
 void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
   rename_earlier_keys(config);
   for (const std::string& given : assignments) {
     const std::string assignment = renamed_assignment(given);
-    const std::string path = path_of(assignment);
-    if (set_all_layouts(config, assignment)) continue;
-    write_out_short_form(config, assignment);
-    require_map_for_key(config, assignment);
-    apply_override(config, assignment);
-    if (is_layout_path(path)) config.erase("csr_up_to");
-    erase_other_lengths(config, path);
+    apply_assignment(config, assignment);
+    erase_other_lengths(config, path_of(assignment));
   }
 }
 

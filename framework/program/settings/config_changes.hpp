@@ -14,6 +14,9 @@ namespace lacuna {
 /// `sparsifiers.layout` are those of every entry. *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);
 
+/// One assignment alone: as apply_overrides, but for earlier names and the other lengths.
+void apply_assignment(Config& config, const std::string& assignment);
+
 /// Makes a map of `loss: NAME` or `sparsity: NUMBER` if an assignment is to one of its keys.
 void write_out_short_form(Config& config, const std::string& assignment);
 

@@ -44,7 +44,7 @@ void build_sparsity(ExperimentBuild& b) {
   const Config section = e.config.get("sparsity");
   if (b.is_fresh()) write_calibration_defaults(section, *e.data.train, e.train.batch_size);
   e.sparsity = configure(section, e.train.seed);
-  require_calibration_examples(section, *e.data.train, e.train.batch_size);
+  if (b.is_fresh()) require_calibration_examples(section, *e.data.train, e.train.batch_size);
   apply_sparsify(e);
   DensityLimits limits = read_density_limits(e.config, *e.model);
   if (e.sparsity != nullptr) e.sparsity->compression().compress_below = std::move(limits);

@@ -102,6 +102,11 @@ train: {steps: 1, batch_size: 8, threads: 1}
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("error: " + prune_config() +
                                    ":1:11: sparsity: layer 'fc1.weight': its calibration inputs"));
+  const Ended shrunk = run_lacuna({"shrink", run_dir(), "--run-dir", run_dir("shrunk"), "--to",
+                                   "flops=0.5", "--method", "error"});
+  EXPECT_EQ(shrunk.code, 1);
+  EXPECT_THAT(shrunk.err, HasSubstr("shrink: "));
+  EXPECT_THAT(shrunk.err, HasSubstr("finite"));
 }
 
 }  // namespace

@@ -269,11 +269,13 @@ TEST_F(SweepTest, RefusesAKeyThatCannotBeSetBeforeAnythingRuns) {
   }
 }
 
-TEST_F(SweepTest, WritesOutAShortFormAsTrainDoes) {
-  write_text(config(), read_text(config()) + "loss: cross_entropy\n");
-  ASSERT_EQ(sweep({"--over", "loss.label_smoothing=0.1", "--set", "loss.ignore_index=1"}).code, 0);
+TEST_F(SweepTest, SetsWhatTrainSets) {
+  write_text(config(), read_text(config()) + "loss: cross_entropy\n" +
+                           "sparsity: [{algorithm: static, sparsity: 0.5}]\n");
+  const std::string over = "loss.label_smoothing=0.1";
+  ASSERT_EQ(sweep({"--over", over, "--set", "sparsity.layout=masked"}).code, 0);
   EXPECT_THAT(read_text(part("label_smoothing=0.1,seed=0") + "/config.yaml"),
-              HasSubstr("label_smoothing: 0.1"));
+              testing::AllOf(HasSubstr("label_smoothing: 0.1"), HasSubstr("layout: masked")));
 }
 
 TEST_F(RunFixture, CompareAndReportShowRunsOfEveryKind) {
