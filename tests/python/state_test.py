@@ -31,6 +31,17 @@ def test_a_configurations_integers_are_refused_by_key(tmp_path, value):
         lc.train({"train": {"steps": value}}, run_dir=tmp_path / "run")
 
 
+def train(algorithm, run, **given):
+    config = {
+        "model": ["flatten", {"type": "linear", "out_features": 4}, "linear"],
+        "optimizer": {"type": "sgd", "lr": 0.1},
+        "sparsity": {"algorithm": algorithm, "sparsity": 0.5, "update": {"freq": 2}},
+        "train": {"steps": 4, "batch_size": 8, "checkpoint": {"every": 2}},
+    }
+    x = np.random.default_rng(0).random((16, 5), dtype=np.float32)
+    lc.train(config, run_dir=run, data=(x, np.arange(16) % 2), **given)
+
+
 def test_an_algorithms_arrays_of_int8_come_back(tmp_path):
     signs = np.arange(-128, 128, dtype=np.int8).reshape(2, 128)
     restored = []
@@ -43,16 +54,8 @@ def test_an_algorithms_arrays_of_int8_come_back(tmp_path):
             restored.append(state.pop("signs"))
             super().load_state_dict(state)
 
-    config = {
-        "model": ["flatten", {"type": "linear", "out_features": 4}, "linear"],
-        "optimizer": {"type": "sgd", "lr": 0.1},
-        "sparsity": {"algorithm": "HasSigns", "sparsity": 0.5, "update": {"freq": 2}},
-        "train": {"steps": 4, "batch_size": 8, "checkpoint": {"every": 2}},
-    }
-    x = np.random.default_rng(0).random((16, 5), dtype=np.float32)
-    run = tmp_path / "run"
-    lc.train(config, run_dir=run, data=(x, np.arange(16) % 2))
-    lc.train(config, run_dir=run, data=(x, np.arange(16) % 2), resume=True, set={"train.steps": 6})
+    train("HasSigns", tmp_path / "run")
+    train("HasSigns", tmp_path / "run", resume=True, set={"train.steps": 6})
     assert restored and restored[-1].dtype == np.int8
     assert np.array_equal(restored[-1], signs[:, ::2])
 
@@ -62,12 +65,5 @@ def test_an_algorithms_state_is_refused_at_the_checkpoint(tmp_path):
         def state_dict(self):
             return {**super().state_dict(), "extra": pickle.dumps({})}
 
-    config = {
-        "model": ["flatten", {"type": "linear", "out_features": 4}, "linear"],
-        "optimizer": {"type": "sgd", "lr": 0.1},
-        "sparsity": {"algorithm": "PicklesItsState", "sparsity": 0.5, "update": {"freq": 2}},
-        "train": {"steps": 4, "batch_size": 8, "checkpoint": {"every": 2}},
-    }
-    x = np.random.default_rng(0).random((16, 5), dtype=np.float32)
     with pytest.raises(TypeError, match="state 'extra': a state holds"):
-        lc.train(config, run_dir=tmp_path / "run", data=(x, np.arange(16) % 2))
+        train("PicklesItsState", tmp_path / "run")
