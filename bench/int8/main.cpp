@@ -5,6 +5,7 @@
 // Times are of one thread, medians of contenders that take turns. Before anything is timed, int8 is
 // compared with the sums of integers.
 #include <fmt/core.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -311,6 +312,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   lacuna::set_num_threads(1);
+  omp_set_num_threads(1);  // of raw oneDNN
   fmt::print("int8 kernels: {}; {} x {} -> {}, one thread, ms\n", lacuna::int8_kernels_name(),
              size.batch, size.in, size.out);
   fmt::print(

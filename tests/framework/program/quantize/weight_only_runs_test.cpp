@@ -19,6 +19,7 @@
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/quantize/quantized_layer.hpp"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/float32_model.hpp"
 #include "lacuna/framework/train/run_model.hpp"
