@@ -124,7 +124,8 @@ MaskSelector::Place MaskSelector::misfit(const MaskSet& mask, bool* partial) con
 }
 
 MaskSelector::Fit MaskSelector::fit(const MaskSet& mask) const {
-  if (!pattern_.is_structured()) return Fit::Whole;
+  // A mask that kernels have just selected has the pattern: checking would list its positions.
+  if (!pattern_.is_structured() || mask.is_known_to_have(pattern_)) return Fit::Whole;
   try {
     bool partial = false;
     if (misfit(mask, &partial).row >= 0) return Fit::None;

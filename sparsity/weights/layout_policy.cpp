@@ -57,8 +57,7 @@ const Layout& LayoutPolicy::foresee(const Parameter& parameter, int64_t nnz) con
 }
 
 bool LayoutPolicy::can_compress(const Parameter& parameter, const MaskSet& mask) const {
-  // A mask that kernels have just selected has the pattern: checking would list its positions.
-  if (!pattern_.is_structured() || mask.is_known_to_have(pattern_)) return true;
+  if (!pattern_.is_structured()) return true;
   const MaskSelector selector({}, pattern_, parameter.shape());
   switch (selector.fit(mask)) {
     case MaskSelector::Fit::Whole:

@@ -84,6 +84,12 @@ class Item {
   }
 
   template <class T>
+  std::vector<T> read_vector(hid_t memory_type) const {
+    const auto count = static_cast<size_t>(shape_.numel());
+    return read_into(memory_type, [&] { return std::vector<T>(count); });
+  }
+
+  template <class T>
   T read_one(hid_t memory_type) const {
     require_single();
     T value{};
@@ -211,40 +217,35 @@ std::vector<float> Hdf5File::read_float_values(std::string_view path) const {
   const Session session;
   const Item item = Item::dataset(*file_, path);
   item.require_numbers();
-  const auto count = static_cast<size_t>(item.shape().numel());
-  return item.read_into(H5T_NATIVE_FLOAT, [&] { return std::vector<float>(count); });
+  return item.read_vector<float>(H5T_NATIVE_FLOAT);
 }
 
 std::vector<int64_t> Hdf5File::read_integers(std::string_view path) const {
   const Session session;
   const Item item = Item::dataset(*file_, path);
   item.require_integers();
-  const auto count = static_cast<size_t>(item.shape().numel());
-  return item.read_into(H5T_NATIVE_INT64, [&] { return std::vector<int64_t>(count); });
+  return item.read_vector<int64_t>(H5T_NATIVE_INT64);
 }
 
 std::vector<uint8_t> Hdf5File::read_bytes(std::string_view path) const {
   const Session session;
   const Item item = Item::dataset(*file_, path);
   item.require_bytes();
-  const auto count = static_cast<size_t>(item.shape().numel());
-  return item.read_into(H5T_NATIVE_UINT8, [&] { return std::vector<uint8_t>(count); });
+  return item.read_vector<uint8_t>(H5T_NATIVE_UINT8);
 }
 
 std::vector<int8_t> Hdf5File::read_signed_bytes(std::string_view path) const {
   const Session session;
   const Item item = Item::dataset(*file_, path);
   item.require_signed_bytes();
-  const auto count = static_cast<size_t>(item.shape().numel());
-  return item.read_into(H5T_NATIVE_INT8, [&] { return std::vector<int8_t>(count); });
+  return item.read_vector<int8_t>(H5T_NATIVE_INT8);
 }
 
 std::vector<uint32_t> Hdf5File::read_indices(std::string_view path) const {
   const Session session;
   const Item item = Item::dataset(*file_, path);
   item.require_indices();
-  const auto count = static_cast<size_t>(item.shape().numel());
-  return item.read_into(H5T_NATIVE_UINT32, [&] { return std::vector<uint32_t>(count); });
+  return item.read_vector<uint32_t>(H5T_NATIVE_UINT32);
 }
 
 double Hdf5File::read_number(std::string_view path) const {
